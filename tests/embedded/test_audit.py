@@ -128,7 +128,7 @@ def once(records: int) -> Counter[int]:
     return Counter(range(records))
 
 
-@pytest.mark.parametrize("step", ["after_audit_file", "after_audit_commit"])
+@pytest.mark.parametrize("step", [pytest.param("after_audit_file", marks=pytest.mark.slow), "after_audit_commit"])
 def test_each_query_is_one_row_though_the_service_is_killed(audit: Audit, step: str) -> None:
     audit.send(audit.queries, EVENTS)
     with audit.running():
@@ -212,6 +212,7 @@ def test_a_second_process_adds_no_row_a_second_time(audit: Audit) -> None:
     assert "another process writes audit/queries" in audit.log
 
 
+@pytest.mark.slow
 def test_a_backlog_is_copied_within_the_containers_memory(audit: Audit) -> None:
     large = EVENTS[0].replace(b"SELECT", b"SELECT 'x' || " + b"y" * _LARGE + b", ", 1)
     for _ in range(4):

@@ -3,6 +3,8 @@
 import random
 from collections import Counter
 
+import pytest
+
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender, an_event, contract_text, framed
 
@@ -30,6 +32,7 @@ def poison(sender: Sender, count: int) -> list[bytes | None]:
     return [chance.choice(makers)() for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_ten_thousand_bad_records_lose_no_good_one(lakehouse: Lakehouse, sender: Sender) -> None:
     lakehouse.settings["GAMELAKE_FLOOD_SHARE"] = "1"
     values = poison(sender, POISON)

@@ -73,6 +73,7 @@ def test_a_consumer_that_fails_between_two_appends_goes_on_without_loss_or_repet
     assert rows["attributes"].type == pa.map_(pa.string(), pa.string())
 
 
+@pytest.mark.slow
 def test_a_fan_out_alone_writes_the_tables_of_games_and_no_other(
     filled: Callable[[Fill], Workload],
     tmp_path: Path,
@@ -92,6 +93,7 @@ def test_a_fan_out_alone_writes_the_tables_of_games_and_no_other(
     assert outcome.game_table_bytes > EVENTS * 300
 
 
+@pytest.mark.slow
 def test_an_approach_whose_process_is_killed_is_an_error_that_names_its_log(
     filled: Callable[[Fill], Workload], tmp_path: Path
 ) -> None:

@@ -142,6 +142,7 @@ def test_the_portal_has_the_health_and_figures_of_the_programs(platform: Dev) ->
     eventually(is_complete, SECONDS)
 
 
+@pytest.mark.slow
 def test_a_second_make_dev_names_what_is_in_its_way(platform: Dev, tmp_path: Path) -> None:
     directory = platform.directory
     command = (sys.executable, "-m", "tools.dev", "--first-port", str(platform.first_port), "--directory")

@@ -89,6 +89,7 @@ def test_a_schema_has_the_same_id_after_the_registry_was_killed(tmp_path: Path) 
         assert id_of(A_SCHEMA, "started", registry) == before
 
 
+@pytest.mark.slow
 def test_a_schema_has_the_same_id_in_a_later_run(tmp_path: Path) -> None:
     with EmbeddedRegistry(tmp_path) as earlier:
         before = id_of(A_SCHEMA, "started", earlier)
@@ -124,6 +125,7 @@ def test_nothing_is_left_running_when_the_parent_is_ended(
     eventually(lambda: not still_running(children))
 
 
+@pytest.mark.slow
 def test_a_service_that_cannot_start_names_its_exit_code_and_the_end_of_its_log(tmp_path: Path) -> None:
     kafka = EmbeddedKafka(tmp_path)
     host, port = kafka.bootstrap_servers.split(":")

@@ -54,6 +54,7 @@ def test_a_file_becomes_rows_once_with_any_name_and_compression(lakehouse: Lakeh
     assert lakehouse.reconciliation().records == 170
 
 
+@pytest.mark.slow
 def test_a_backlog_of_notifications_is_taken_in_batches_of_so_many(lakehouse: Lakehouse, landing: Landing) -> None:
     lakehouse.settings["GAMELAKE_FILES_PER_BATCH"] = "2"
     ids: list[str] = []

@@ -50,6 +50,7 @@ def test_any_body_is_accepted_or_refused_and_never_shown(gateway: Gateway, kafka
     assert b"Traceback" not in gateway.log()
 
 
+@pytest.mark.slow
 def test_repeated_bodies_do_not_grow_the_memory(gateway: Gateway) -> None:
     drawn: list[FuzzedRequest] = []
 

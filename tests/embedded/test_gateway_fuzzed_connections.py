@@ -119,6 +119,7 @@ def gateway(open_gateway: Callable[..., Gateway], tmp_path_factory: pytest.TempP
     )
 
 
+@pytest.mark.slow
 def test_fuzzed_connections_have_no_effect_and_valid_requests_succeed(gateway: Gateway, kafka: EmbeddedKafka) -> None:
     seconds = fuzzing_seconds()
     seed = int.from_bytes(os.urandom(4)) if seconds else 1

@@ -4,6 +4,8 @@ import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from tests.embedded.gateway import Gateway, body_of, events
 from tests.embedded.topic_records import ids_in
 from tests.eventually import eventually
@@ -13,6 +15,7 @@ from tools.embedded.kafka import create_topic
 TOPIC = "events"
 
 
+@pytest.mark.slow
 def test_a_gateway_whose_producer_id_is_in_use_accepts_events_all_the_same(
     tmp_path: Path, registry: EmbeddedRegistry
 ) -> None:

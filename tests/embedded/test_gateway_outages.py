@@ -127,6 +127,7 @@ def test_while_kafka_is_away_requests_get_503_with_retry_after_in_bounded_memory
     pressure.assert_bounded()
 
 
+@pytest.mark.slow
 def test_while_the_vault_is_away_requests_get_503_with_retry_after_in_bounded_memory(gateway: Gateway) -> None:
     # Compressed so well that all bodies fit into the limit of bodies in flight.
     body = compressed(body_of([events(1, gamer_id="new player")[0]] * MOST_EVENTS), "gzip")

@@ -169,6 +169,7 @@ def test_no_secret_of_the_platform_is_in_a_log_a_command_line_or_an_environment(
     assert platform.findings([SECRET, keys["index"], *keys["keys"].values()]) == []
 
 
+@pytest.mark.slow
 def test_a_forgotten_player_does_not_return_with_an_old_version_or_a_replay(
     platform: Platform, registry: EmbeddedRegistry, tmp_path: Path
 ) -> None:

@@ -72,6 +72,7 @@ def status_of_new_player(gateway: Gateway) -> int:
     return gateway.send(body_of(events(1, gamer_id=uuid.uuid4().hex, personal={"email": "new@example.org"}))).status
 
 
+@pytest.mark.slow
 def test_while_the_vault_is_down_new_players_get_503_and_afterwards_200(
     gateway: Gateway, postgres: EmbeddedPostgres
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_suspended_vault_is_503_within_seconds(gateway: Gateway, postgres: Emb
     eventually(lambda: {status_of_new_player(gateway) for _ in range(6)} == {200})
 
 
+@pytest.mark.slow
 def test_vault_keys_are_rotated_under_load_and_no_request_fails(
     gateway: Gateway, vault: Vault, access: VaultAccess
 ) -> None:

@@ -92,6 +92,7 @@ def make_spark_talkative(lakehouse: Lakehouse) -> None:
     lakehouse.settings["SPARK_CONF_DIR"] = str(configuration)
 
 
+@pytest.mark.slow
 def test_the_job_is_authenticated_and_its_password_is_stored_nowhere(
     lakehouse: Lakehouse, secured: SecuredKafka
 ) -> None:
@@ -182,6 +183,7 @@ def test_maintenance_sees_retention_and_offsets_of_the_topic_but_no_records(secu
     }
 
 
+@pytest.mark.slow
 def test_a_topic_is_scanned_without_a_right_to_any_consumer_group(secured: SecuredKafka) -> None:
     reader = secured.access("ingest-events")
     mark = uuid.uuid4().hex

@@ -375,6 +375,7 @@ def leaders(kafka: EmbeddedKafka) -> list[int]:
     return [each.leader for _, each in sorted(found.topics["events"].partitions.items())]
 
 
+@pytest.mark.slow
 @few_readers
 def test_a_partition_without_a_leader_delays_no_other_one_and_is_read_once_it_has_one(
     own_kafka: EmbeddedKafka, two_brokers: SecondBroker, reader_of: ReaderOf
@@ -395,6 +396,7 @@ def test_a_partition_without_a_leader_delays_no_other_one_and_is_read_once_it_ha
     assert len(read(patient, *ranges)) == len(read(reader, *ranges)) == 200
 
 
+@pytest.mark.slow
 @few_readers
 def test_a_slow_broker_is_waited_for_as_long_as_it_sends_something(
     own_kafka: EmbeddedKafka, two_brokers: SecondBroker, reader_of: ReaderOf

@@ -2,17 +2,18 @@
 
 from collections import Counter
 
+import pytest
+
 from gamelake.model.failpoints import Failpoint
 from tests.embedded.lakehouse import GAMES, Lakehouse
 from tests.embedded.sending import Sender
 
-DEATHS = (
+# Before the decision, after it, and between two tables.
+DEATHS = ((Failpoint.AFTER_FILES, 1), (Failpoint.AFTER_MANIFEST, 1), (Failpoint.AFTER_TABLE_COMMIT, 3))
+OTHER_DEATHS = (
     (Failpoint.BEFORE_FILES, 1),
-    (Failpoint.AFTER_FILES, 1),
     (Failpoint.AFTER_SETTLE_RECORD, 1),
-    (Failpoint.AFTER_MANIFEST, 1),
     (Failpoint.AFTER_TABLE_COMMIT, 1),
-    (Failpoint.AFTER_TABLE_COMMIT, 3),
     (Failpoint.AFTER_COMMITS, 1),
 )
 
@@ -24,8 +25,11 @@ def send_a_bit_of_everything(sender: Sender) -> None:
     sender.send_bad([b"\x07 wrong magic", None])
 
 
-def test_a_driver_killed_at_any_step_loses_nothing_and_doubles_nothing(lakehouse: Lakehouse, sender: Sender) -> None:
-    for step, at in DEATHS:
+@pytest.mark.parametrize("deaths", [DEATHS, pytest.param(OTHER_DEATHS, marks=pytest.mark.slow)])
+def test_a_driver_killed_at_any_step_loses_nothing_and_doubles_nothing(
+    lakehouse: Lakehouse, sender: Sender, deaths: tuple[tuple[Failpoint, int], ...]
+) -> None:
+    for step, at in deaths:
         send_a_bit_of_everything(sender)
         lakehouse.ingest_killed(step, at)
     sender.send_again()
@@ -33,7 +37,7 @@ def test_a_driver_killed_at_any_step_loses_nothing_and_doubles_nothing(lakehouse
 
     # The last events before each death were sent again after it: taken by the dead one or not, each is one row.
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
-    assert sum(lakehouse.reconciliation().duplicates.values()) == sender.ledger.sent_again == 40 * len(DEATHS)
+    assert sum(lakehouse.reconciliation().duplicates.values()) == sender.ledger.sent_again == 40 * len(deaths)
     assert sum(lakehouse.reasons().values()) == sender.ledger.bad
     assert lakehouse.reconciliation().problems == []
 
@@ -52,6 +56,7 @@ def test_the_decision_of_a_killed_batch_is_kept_though_the_contract_changes(
     assert lakehouse.reconciliation().problems == []
 
 
+@pytest.mark.slow
 def test_the_decision_of_a_killed_batch_is_kept_without_a_registry(lakehouse: Lakehouse, sender: Sender) -> None:
     sent = sender.send_events(30, "Archery")
     lakehouse.ingest_killed(Failpoint.AFTER_TABLE_COMMIT, 2)

@@ -101,6 +101,7 @@ def test_states_are_right_after_any_number_of_kills_and_an_erased_player_has_non
     assert {row["gamer_id"] for row in lakehouse.rows(_STATES).to_pylist()} == expected.keys() - {"g3"}
 
 
+@pytest.mark.slow
 def test_a_backlog_is_taken_in_batches_of_so_many_records(
     lakehouse: Lakehouse, sender: Sender, topics: tuple[str, str]
 ) -> None:

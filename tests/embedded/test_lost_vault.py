@@ -31,6 +31,7 @@ def gateway(
     opened.process.stop()
 
 
+@pytest.mark.slow
 def test_a_lost_vault_loses_only_personal_data_and_its_backup_restores_all_but_the_erased(
     gateway: Gateway, tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def records_of(kafka: EmbeddedKafka, topic: str) -> Records:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disk", ["kafka"], indirect=True)
 def test_a_power_cut_loses_acknowledged_records_only_where_kafka_does_not_sync(disk: PowerCutDisk) -> None:
     with EmbeddedKafka(disk.folder, SYNCED) as kafka:

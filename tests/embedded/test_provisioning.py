@@ -292,6 +292,7 @@ def test_a_user_without_a_secret_is_removed(declared: Topic) -> None:
     assert declared.admin.users() == set(USERS)
 
 
+@pytest.mark.slow
 def test_a_restarted_kafka_is_the_same_cluster_with_the_same_rules(declared: Topic) -> None:
     declared.declare(A_TOPIC + WRITERS_AND_READERS)
     assert declared.write("simulator") is None

@@ -4,6 +4,8 @@ import json
 import signal
 from collections import Counter
 
+import pytest
+
 from gamelake.model.failpoints import Failpoint
 from gamelake.model.naming import DEAD_LETTERS, REPLAYED, SILVER_EVENTS
 from tests.embedded.lakehouse import GAMES, Lakehouse
@@ -12,6 +14,7 @@ from tests.embedded.sending import Sender
 WITHOUT_BINGO = GAMES.replace("own_table", "dead_letters").replace("  - name: bingo\n    match: [Bingo]\n", "")
 
 
+@pytest.mark.slow
 def test_replayed_dead_letters_land_once_though_the_replay_is_killed_repeatedly(
     lakehouse: Lakehouse, sender: Sender
 ) -> None:

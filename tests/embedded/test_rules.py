@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from gamelake.model.failpoints import Failpoint
 from gamelake.model.naming import BRONZE_EVENTS, QUALITY, QUARANTINE, RELEASED, SILVER_EVENTS
 from tests.embedded.lakehouse import Lakehouse
@@ -26,6 +28,7 @@ def ruled(lakehouse: Lakehouse, *rules: dict[str, object]) -> Iterator[Path]:
     yield folder
 
 
+@pytest.mark.slow
 def test_a_changed_rule_applies_to_the_next_batch_without_a_restart(lakehouse: Lakehouse, sender: Sender) -> None:
     with ruled(lakehouse, NOT_LOUD) as folder, lakehouse.ingesting() as job:
         before = sender.send_events(20, "Archery", session_id="bad")
@@ -93,6 +96,7 @@ def test_each_row_is_evaluated_once_though_driver_and_replay_are_killed_and_rule
         assert (lakehouse.reconciliation().problems, lakehouse.reconciliation().released) == ([], 30)
 
 
+@pytest.mark.slow
 def test_a_row_that_breaks_a_rule_of_severity_fail_stops_the_query(lakehouse: Lakehouse, sender: Sender) -> None:
     with ruled(lakehouse, NOT_BAD | {"severity": "fail"}) as folder:
         sent = sender.send_events(20, "Archery") + sender.send_events(3, "Bingo", session_id="bad")

@@ -61,6 +61,7 @@ def test_an_incompatible_schema_dead_letters_that_game_and_no_other(lakehouse: L
     assert lakehouse.reconciliation().problems == []
 
 
+@pytest.mark.slow
 def test_a_schema_that_nothing_can_read_stops_no_other_game(lakehouse: Lakehouse, sender: Sender) -> None:
     field = "string device_id = 6;"
     levels = "".join(f"message M{i} {{ int32 number = 1; M{i + 1} next = 2; }}\n" for i in range(41))
@@ -119,6 +120,7 @@ def test_events_of_confluents_own_serializer_are_rows(lakehouse: Lakehouse, send
     assert (row["price"]["value"], row["price"]["scale"], row["place"]) == (b"\x05", 1, {"city": "Bern"})
 
 
+@pytest.mark.slow
 def test_without_a_registry_known_schemas_are_read_and_unknown_ones_are_dead_lettered(
     lakehouse: Lakehouse, sender: Sender, registry: EmbeddedRegistry
 ) -> None:

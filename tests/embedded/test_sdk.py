@@ -244,6 +244,7 @@ def simulator(gateway: EmbeddedGateway, folder: Path, *options: str) -> subproce
     )
 
 
+@pytest.mark.slow
 def test_events_acknowledged_to_the_simulator_are_in_kafka_after_a_kill(
     tmp_path: Path, gateway: EmbeddedGateway, kafka: EmbeddedKafka, topic_name: str
 ) -> None:

@@ -237,6 +237,7 @@ def test_the_audit_has_each_call_by_the_key_and_the_pseudonym_and_not_the_player
     assert MAIL.encode() not in recorded
 
 
+@pytest.mark.slow
 def test_no_data_is_disclosed_and_no_player_is_erased_while_kafka_does_not_confirm_the_record(
     open_gateway: Callable[..., Gateway], kafka: EmbeddedKafka
 ) -> None:

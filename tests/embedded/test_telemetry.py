@@ -192,6 +192,7 @@ def test_a_restart_continues_with_the_lag_and_counts_from_zero(lakehouse: Lakeho
     assert lakehouse.reconciliation().problems == []
 
 
+@pytest.mark.slow
 def test_a_port_in_use_stops_the_metrics_but_not_the_stream(lakehouse: Lakehouse, sender: Sender, url: str) -> None:
     lakehouse.settings["GAMELAKE_METRICS_PORT"] = lakehouse.registry_url.split(":")[2].split("/")[0]
     sender.send_events(10, "Archery")

@@ -144,6 +144,7 @@ def check_order(spans: dict[str, Span]) -> None:
     assert working.end_time_unix_nano == committing.start_time_unix_nano <= committing.end_time_unix_nano
 
 
+@pytest.mark.slow
 def test_a_receiver_that_does_not_respond_stops_neither_requests_nor_the_stream(
     open_gateway: Callable[..., Gateway], lakehouse: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("checkpoints_at_once")]
 FIRST, LATER = 60, 20
 
 
+@pytest.mark.slow
 def test_a_table_with_a_cleaned_log_is_the_same_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     history = StreamHistory(tmp_path / "lake")
     since = history.take(FIRST)

@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 from threading import Event
 
+import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
@@ -18,6 +19,7 @@ PLAYER = "a" * 32
 RUNS = 2
 
 
+@pytest.mark.slow
 def test_no_append_fails_while_spark_and_we_optimize_in_turns(spark: SparkSession, tmp_path: Path) -> None:
     store, stop = store_in(tmp_path), Event()
     path = f"{tmp_path}/{SILVER.name}"

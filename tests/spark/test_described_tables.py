@@ -36,6 +36,7 @@ def comments(spark: SparkSession, path: Path) -> dict[str, str]:
     return {row.col_name: row.comment for row in rows if row.comment}
 
 
+@pytest.mark.slow
 def test_spark_shows_what_the_columns_of_a_new_table_and_new_columns_mean(spark: SparkSession, lake: Path) -> None:
     shown = comments(spark, lake / TABLE)
 

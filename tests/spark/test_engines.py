@@ -111,6 +111,7 @@ def test_a_filter_reads_only_the_files_that_can_match(spark: SparkSession, lake:
     assert 0 < len(by_arrow) < files
 
 
+@pytest.mark.slow
 def test_a_table_that_spark_has_compacted_still_takes_batches(spark: SparkSession, lake: Path) -> None:
     path = lake / "silver/bingo_events"
     before = with_duckdb(spark, path, "SELECT event_id FROM lake_table")

@@ -18,6 +18,7 @@ from tests.player_tables import SILVER, append, players_in, store_in
 ANNA, BEN = "a" * 32, "b" * 32
 
 
+@pytest.mark.slow
 def test_spark_reads_and_compacts_what_is_left_and_can_bring_nothing_back(spark: SparkSession, tmp_path: Path) -> None:
     store, anna = store_in(tmp_path), PlayerFilter(frozenset([ANNA]))
     table = f"delta.`{tmp_path}/{SILVER.name}`"

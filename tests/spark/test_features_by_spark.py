@@ -29,7 +29,12 @@ def store(tmp_path: Path) -> Store:
 
 
 @pytest.mark.parametrize(
-    "features", [["enableChangeDataFeed"], ["enableDeletionVectors"], ["enableChangeDataFeed", "enableDeletionVectors"]]
+    "features",
+    [
+        ["enableChangeDataFeed", "enableDeletionVectors"],
+        pytest.param(["enableChangeDataFeed"], marks=pytest.mark.slow),
+        pytest.param(["enableDeletionVectors"], marks=pytest.mark.slow),
+    ],
 )
 def test_batches_go_on_after_spark_has_switched_on_features_and_deleted_rows(
     spark: SparkSession, store: Store, features: list[str]

@@ -100,6 +100,7 @@ def test_a_job_that_was_killed_goes_on_where_the_tables_say_and_ends_when_it_is_
     assert second.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_once_says_what_became_of_each_table(lake: Location, job: GoldJob, spark: SparkSession) -> None:
     append(lake, [("ann", 0, None), ("ann", 5, 1.0)])
 

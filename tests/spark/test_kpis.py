@@ -159,6 +159,7 @@ def test_one_event_with_a_clock_that_is_days_ahead_makes_no_other_late(kpis: Kpi
     check_equal(kpis, [ahead, *others])
 
 
+@pytest.mark.slow
 def test_events_whose_ingest_time_is_unknown_or_absurd_make_no_other_late(kpis: Kpis) -> None:
     ahead = BEGINNING + 45 * HOUR
     unknown = Event(at=ahead, gamer="unknown", arrival_is_known=False)
@@ -171,6 +172,7 @@ def test_events_whose_ingest_time_is_unknown_or_absurd_make_no_other_late(kpis: 
     check_equal(kpis, [unknown, replace(absurd, taken_in=None), *others])
 
 
+@pytest.mark.slow
 def test_amounts_that_no_decimal_number_can_hold_are_left_out_and_stop_nothing(kpis: Kpis) -> None:
     absurd = [math.nan, math.inf, -math.inf, 1e12, 1e13, -1e13, 1e308, -1e308]
     bad = [Event(at=BEGINNING + n * MINUTE, name="purchase", amount=each) for n, each in enumerate(absurd)]
@@ -194,6 +196,7 @@ def test_a_batch_whose_commit_was_lost_runs_again_and_counts_nothing_twice(kpis:
     assert kpis.late() == 0
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_is_lost_makes_the_query_count_all_of_silver_again(kpis: Kpis) -> None:
     events = some_events(200, seed=4, lateness=100 * MINUTE)
     kpis.take(events[:150])
@@ -216,6 +219,7 @@ def test_after_rows_were_deleted_the_query_stops_until_a_rebuild_is_requested(kp
     check_equal(kpis, [event for event in events[:100] if event.game != "Bingo"])
 
 
+@pytest.mark.slow
 def test_after_files_were_vacuumed_unread_the_query_stops_until_a_rebuild_is_requested(kpis: Kpis) -> None:
     kpis.take(some_events(100, seed=5))
     before = set((kpis.silver.folder / SILVER_EVENTS).rglob("*.parquet"))
@@ -261,6 +265,7 @@ def forget_last_commit(kpis: Kpis) -> None:
     (folder / f".{last.name}.crc").unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 def test_a_query_rebuilds_by_itself_when_silver_is_restored_whether_it_runs_or_not(kpis: Kpis) -> None:
     events = some_events(150, seed=6)
     kpis.take(events[:100])

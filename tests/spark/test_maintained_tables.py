@@ -58,6 +58,7 @@ def test_its_clone_is_the_same_to_every_engine(spark: SparkSession, table: Maint
     assert found == dict.fromkeys(found, rows(table.cloned))
 
 
+@pytest.mark.slow
 def test_it_is_so_after_an_optimize_of_sparks_own_and_more_batches(
     spark: SparkSession, table: MaintainedSilver
 ) -> None:

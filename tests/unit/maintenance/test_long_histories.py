@@ -36,6 +36,7 @@ def lakehouse(folder: Path, commits: int) -> Store:
     return store
 
 
+@pytest.mark.slow
 def test_vacuum_deletes_what_the_whole_log_in_memory_names(tmp_path: Path) -> None:
     store = lakehouse(tmp_path / "lake", 350)
     store.put(f"{TABLE}/part-orphan.parquet", b"")
@@ -63,6 +64,7 @@ def grown_kib(folder: Path, commits: int) -> int:
     return grown
 
 
+@pytest.mark.slow
 def test_vacuums_memory_does_not_grow_with_the_history(tmp_path: Path) -> None:
     assert grown_kib(tmp_path / "long", LONG) < grown_kib(tmp_path / "short", SHORT) + MORE_KIB
 
@@ -110,7 +112,7 @@ def read_log(store: Store, days: int) -> None:
     assert TableLog.read(store, TABLE).live
 
 
-@pytest.mark.parametrize("work", [reconcile_all, read_log, clean_up_after])
+@pytest.mark.parametrize("work", [reconcile_all, pytest.param(read_log, marks=pytest.mark.slow), clean_up_after])
 def test_memory_does_not_grow_with_the_days_of_the_retention(
     tmp_path: Path, work: Callable[[Store, int], None]
 ) -> None:

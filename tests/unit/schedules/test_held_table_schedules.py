@@ -116,6 +116,7 @@ def test_no_row_is_lost_or_doubled_by_each_schedule_with_one_fault(lake: Lake) -
     assert explore(exhaustive(case, faults, 1), case, faults) > 100
 
 
+@pytest.mark.slow
 def test_no_row_is_lost_or_doubled_by_random_schedules(lake: Lake) -> None:
     faults, case = Faults(kills=2, stalls=2, lost_replies=1), refused_and_corrected(lake)
 

@@ -137,6 +137,7 @@ def test_identities_that_are_read_after_their_stream_has_deleted_them_are_found(
         explore(exhaustive(case, Faults(), 1), case, Faults())
 
 
+@pytest.mark.slow
 def test_a_window_that_is_guessed_by_files_which_are_about_to_be_deleted_is_found(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

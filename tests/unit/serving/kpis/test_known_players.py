@@ -53,7 +53,7 @@ def sql() -> Iterator[Engine]:
         yield sql
 
 
-@pytest.mark.parametrize("players", [1_000, 12])
+@pytest.mark.parametrize("players", [pytest.param(1_000, marks=pytest.mark.slow), 12])
 def test_a_query_that_keeps_them_makes_the_rows_of_one_that_reads_them_all_each_time(
     tmp_path: Path, players: int
 ) -> None:

@@ -29,7 +29,10 @@ def ended(said: list[Said], kind: SignalKind, game: str) -> list[Said]:
     return [each for each in said if each.signal.ended is not None and each.signal.subject[:2] == (kind, game)]
 
 
-@pytest.mark.parametrize(("seed", "events"), [(1, 1_000_000), (2, 300_000)], ids=["lively", "small"])
+@pytest.mark.parametrize(
+    ("seed", "events"),
+    [pytest.param(1, 1_000_000, id="lively", marks=pytest.mark.slow), pytest.param(2, 300_000, id="small")],
+)
 def test_nothing_is_said_of_a_quiet_day(seed: int, events: int) -> None:
     assert judged(minutes(seed, events)) == []
 
