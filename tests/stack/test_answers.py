@@ -47,6 +47,7 @@ def is_known(table: str) -> bool:
     return bool(ANALYST.ask(names))
 
 
+@pytest.mark.slow
 def test_gold_has_each_players_events_once_though_its_job_is_killed_in_between(stack: Stack, game: Game) -> None:
     player = f"gamer-{uuid.uuid4().hex}"
     first = an_event(gamer_id=player, event_name="session_start")

@@ -128,6 +128,7 @@ def test_with_deltas_default_log_store_a_driver_overwrites_the_commit_of_another
     assert rows(duel.lakehouse) == Counter([FIRST, WARM, SLOWER])
 
 
+@pytest.mark.slow
 def test_with_ours_the_driver_that_comes_too_late_takes_the_next_version(duel: Duel) -> None:
     duel.fight(Way.SPARK)
 

@@ -15,7 +15,7 @@ from gamelake.streaming.chunk import ChunkWriter, TableDay
 from gamelake.streaming.plan import WrittenFile
 from gamelake.streaming.stream import Stream
 from gamelake.streaming.table_columns import TableColumns
-from tests.stack.latency_proxy import FarStore, far_store
+from tests.stack.latency_proxy import FarStore, Latency, far_store
 from tests.stack.object_store import ROOT, ObjectStore
 from tests.stack.rows import a_manifest
 
@@ -26,7 +26,8 @@ TABLES = [f"silver/game_{number:02d}_events" for number in range(60)]
 
 @pytest.fixture
 def far(object_store: ObjectStore) -> Iterator[FarStore]:
-    with far_store(object_store.endpoint) as far:
+    # So long that all requests which do not wait for each other are on their way, however busy the machine is.
+    with far_store(object_store.endpoint, Latency(seconds=2.0, slow_seconds=2.0)) as far:
         yield far
 
 

@@ -109,9 +109,8 @@ def test_a_broken_file_is_a_dead_letter_and_delays_no_other(stack: Stack, upload
     )
 
 
-@pytest.mark.parametrize(
-    "victim", ["ingest-events", *(pytest.param(each, marks=pytest.mark.slow) for each in ("kafka", "object-store"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["ingest-events", "kafka", "object-store"])
 def test_files_that_arrive_while_a_service_is_killed_are_each_read_once(
     victim: str, stack: Stack, uploads: Minio, folder: str
 ) -> None:

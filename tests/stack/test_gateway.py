@@ -117,6 +117,7 @@ class Load:
             self.acknowledged += 1
 
 
+@pytest.mark.slow
 def test_a_gateway_killed_under_load_loses_no_acknowledged_event(stack: Stack, game: Game) -> None:
     with Load(game) as load:
         load.await_acknowledged(REQUESTS_BEFORE_THE_KILL)
@@ -133,6 +134,7 @@ def test_a_gateway_killed_under_load_loses_no_acknowledged_event(stack: Stack, g
     assert back_after < 90
 
 
+@pytest.mark.slow
 def test_without_the_vault_personal_data_is_refused_until_it_recovers(stack: Stack, game: Game) -> None:
     mark = uuid.uuid4().hex
     stack.compose("stop", "postgres")

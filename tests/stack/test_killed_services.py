@@ -58,8 +58,10 @@ class Load:
     "victim",
     [
         "ingest-events",
-        "kafka",
-        *(pytest.param(each, marks=pytest.mark.slow) for each in ("spark-master", "spark-worker", "object-store")),
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in ("kafka", "spark-master", "spark-worker", "object-store")
+        ),
     ],
 )
 def test_a_service_killed_in_the_middle_of_a_load_loses_nothing_and_doubles_nothing(

@@ -34,6 +34,7 @@ def refused(proxy: FaultProxy, path_part: str) -> list[Exchange]:
     return [each for each in proxy.exchanges if each.status == REFUSED and path_part in each.path]
 
 
+@pytest.mark.slow
 def test_sparks_commit_is_made_once(
     spark_through_proxy: SparkSession, through_proxy: Location, bucket: str, proxy: FaultProxy
 ) -> None:

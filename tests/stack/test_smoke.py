@@ -3,6 +3,8 @@
 import json
 import subprocess
 
+import pytest
+
 from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack
 from tests.stack.secret_values import shown_in
@@ -47,6 +49,7 @@ def test_two_events_are_two_rows(stack: Stack) -> None:
     assert first["event_id"] != second["event_id"]
 
 
+@pytest.mark.slow
 def test_a_step_that_does_not_happen_is_reported_with_the_next_command(stack: Stack) -> None:
     """While the query stands still, the gateway has taken the event and no batch does."""
     stack.pause("ingest-events")

@@ -16,6 +16,7 @@ def table(stack: Stack) -> Iterator[MaintainedSilver]:
         yield new_maintained_table(place)
 
 
+@pytest.mark.slow
 def test_a_table_that_has_lived_long_and_its_clone_are_the_same_to_trino(table: MaintainedSilver) -> None:
     paths = {path.replace("/", "."): path for path in (SILVER_EVENTS, CLONE)}
     with known_by_another_name(table.location, paths) as names:

@@ -74,6 +74,7 @@ def test_the_owner_of_the_views_owns_nothing_else() -> None:
     assert {statement: OWNER.refusal(statement) for statement in statements} == dict.fromkeys(statements, DENIED)
 
 
+@pytest.mark.slow
 def test_a_view_that_is_gone_comes_back() -> None:
     OWNER.ask("DROP VIEW silver.purchases")
 

@@ -82,6 +82,7 @@ def _object_named(value: bytes) -> str:
     return str(json.loads(value).get("Key", "")).removeprefix(f"{BUCKET}/")
 
 
+@pytest.mark.slow
 def test_the_store_notifies_of_each_file_that_it_accepted_though_it_is_killed(
     stack: Stack, uploads: Minio, reported: Callable[[], set[str]]
 ) -> None:
