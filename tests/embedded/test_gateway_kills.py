@@ -57,7 +57,14 @@ def kill_broker(broker: EmbeddedKafka, _gateway: Gateway) -> None:
     broker.start()
 
 
-@pytest.mark.parametrize(("kill", "few"), [(kill_service, 3), pytest.param(kill_broker, 3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kill", "few"),
+    [
+        (kill_service, 3),
+        pytest.param(kill_service, 6, marks=pytest.mark.slow),
+        pytest.param(kill_broker, 3, marks=pytest.mark.slow),
+    ],
+)
 def test_accepted_events_are_in_silver_once_after_kills_of_gateway_or_kafka(
     tmp_path: Path, broker: EmbeddedKafka, registry: EmbeddedRegistry, gateway: Gateway, kill: Kill, few: int
 ) -> None:
