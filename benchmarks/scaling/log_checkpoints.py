@@ -8,7 +8,6 @@ little.
 
 import argparse
 import tempfile
-import time
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -16,11 +15,10 @@ from statistics import median
 
 import pyarrow as pa
 
-from benchmarks.scaling.wide_batches import of_another_file, statistics
+from benchmarks.scaling.wide_batches import a_file, cpu_seconds, statistics
 from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.storage.appends import BatchTransaction, TableHead, commits_between_checkpoints
 from gamelake.storage.comments import NO_COMMENTS
-from gamelake.storage.data_files import DataFile, new_file_name
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Location, Store
 from gamelake.storage.tables import delta_schema_json, open_table
@@ -36,7 +34,7 @@ class GrowingTable:
     def __init__(self, place: Location) -> None:
         self._place, self._store = place, Store(place)
         self._random, self._batch = Random(1), 0  # ids of a benchmark are no secret
-        self._size, self._statistics = statistics()
+        self._size_and_statistics = statistics()
         self._head: TableHead | None = None
 
     def commit(self, files: int) -> None:
@@ -46,7 +44,7 @@ class GrowingTable:
             table=_TABLE,
             partition_by=("event_date",),
             schema=_SCHEMA,
-            files=tuple(self._file() for _ in range(files)),
+            files=tuple(a_file(_DAY, *self._size_and_statistics, self._random) for _ in range(files)),
         )
         transaction = BatchTransaction("benchmark", self._batch)
         if self._head is None:
@@ -54,50 +52,40 @@ class GrowingTable:
         else:
             self._head.put(self._store, entry, transaction)
 
-    def _file(self) -> DataFile:
-        return DataFile(
-            path=new_file_name(f"event_date={_DAY}"),
-            size=self._size,
-            rows=1,
-            partition={"event_date": _DAY},
-            statistics=of_another_file(self._statistics, self._random),
-        )
-
     def checkpoint(self) -> None:
         """Write a log checkpoint of the newest version, as the driver does."""
         open_table(self._place, _TABLE).create_checkpoint()
 
 
-def measure(files: int, runs: int) -> None:
-    """Print a row for a table of so many files."""
+def measure(files: int, between: int, runs: int) -> None:
+    """Print a row for a table of so many files, and so many commits between two checkpoints."""
     with tempfile.TemporaryDirectory() as folder:
         table = GrowingTable(Location(uri=Path(folder).as_uri()))
         for _ in range(files // _FILES_OF_A_COMMIT):
             table.commit(_FILES_OF_A_COMMIT)
         table.commit(files % _FILES_OF_A_COMMIT)
         table.checkpoint()
-        between, cpu, seconds = commits_between_checkpoints(files), [], []
+        cpu: list[float] = []
         for _ in range(runs):
             for _ in range(between):
                 table.commit(1)
-            started, cpu_started = time.perf_counter(), time.process_time()
-            table.checkpoint()
-            seconds.append(time.perf_counter() - started)
-            cpu.append(time.process_time() - cpu_started)
+            with cpu_seconds(cpu):
+                table.checkpoint()
     cores = median(cpu) * _TABLES / between / _BATCH.total_seconds()
-    print(f"| {files:,} | {between} | {median(seconds):.3f} | {median(cpu):.3f} | {cores:.2f} |", flush=True)
+    print(f"| {files:,} | {between} | {median(cpu):.3f} | {cores:.2f} |", flush=True)
 
 
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, nargs="+", default=[100, 1_000, 10_000, 100_000])
+    parser.add_argument("--files", type=int, nargs="+", default=[100, 1_000, 10_000, 50_000])
+    parser.add_argument("--between", type=int, help="commits between two checkpoints, if not as many as the driver has")
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
-    print("| live files | commits between two | seconds | CPU seconds | cores for 1,000 tables |")
-    print("| --- | --- | --- | --- | --- |")
+    print("| live files | commits between two | CPU seconds | cores for 1,000 tables |")
+    print("| --- | --- | --- | --- |")
     for files in arguments.files:
-        measure(files, arguments.runs)
+        measure(files, arguments.between or commits_between_checkpoints(files), arguments.runs)
 
 
 if __name__ == "__main__":

@@ -61,9 +61,15 @@ def statistics() -> tuple[int, str]:
     return content.size, text
 
 
-def of_another_file(text: str, random: Random) -> str:
-    """Statistics with other ids as bounds."""
-    return _ID.sub(lambda _: f"{random.getrandbits(128):032x}", text)
+def a_file(day: str, size: int, text: str, random: Random) -> DataFile:
+    """A file of a day of a table, with the given size, and the statistics `text` with other ids as bounds."""
+    return DataFile(
+        path=new_file_name(f"event_date={day}"),
+        size=size,
+        rows=_ROWS,
+        partition={"event_date": day},
+        statistics=_ID.sub(lambda _: f"{random.getrandbits(128):032x}", text),
+    )
 
 
 def reports(shape: BatchShape) -> Iterator[bytes]:
@@ -74,20 +80,13 @@ def reports(shape: BatchShape) -> Iterator[bytes]:
         files = []
         for number in range(shape.tables * shape.days):
             day = str(_FIRST_DAY + timedelta(days=number % shape.days))
-            path = new_file_name(f"event_date={day}")
             files.append(
                 WrittenFile(
                     table=game_table(f"game_{number // shape.days:04d}"),
                     partition_by=("event_date",),
                     columns=columns,
                     schema_ids=(1,),
-                    file=DataFile(
-                        path=path,
-                        size=size,
-                        rows=_ROWS,
-                        partition={"event_date": day},
-                        statistics=of_another_file(text, random),
-                    ),
+                    file=a_file(day, size, text, random),
                 )
             )
         yield msgspec.msgpack.encode(
