@@ -15,7 +15,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.model.naming import QUALITY, rules_path
 from gamelake.quality.rules import RuleSet, Severity
-from gamelake.storage.appends import BatchTransaction, is_log_checkpoint_due, schema_of
+from gamelake.storage.appends import BatchTransaction, schema_of
 from gamelake.storage.comments import CommentsOf, no_comments
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
 from gamelake.storage.data_files import DataFile, write_rows
@@ -141,10 +141,7 @@ class QualityTable:
             properties=None if handle else {},
             comments=self.comments(QUALITY),
         )
-        done = replacement.commit(self.store, version)
-        if done and is_log_checkpoint_due(QUALITY, version):
-            open_table(self.store.location, QUALITY).create_checkpoint()
-        return done
+        return replacement.commit(self.store, version)
 
     def _written(self, figures: dict[tuple[object, ...], list[int]], day: object) -> DataFile:
         rows = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from gamelake.model.errors import LeaseLostError
-from gamelake.storage.appends import BatchTransaction, table_actions
+from gamelake.storage.appends import BatchTransaction, is_log_checkpoint_due, table_actions
 from gamelake.storage.comments import NO_COMMENTS, Comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name, partition_folder
 from gamelake.storage.delta_log import (
@@ -32,7 +32,7 @@ from gamelake.storage.delta_log import (
 from gamelake.storage.leases import Lease, LeaseTiming
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
+from gamelake.storage.tables import checkpoint_log, open_table
 
 # Maintenance of a table takes some minutes: another process waits for it.
 PATIENT_TIMING = LeaseTiming(wait=600)
@@ -162,7 +162,10 @@ class Replacement:
     comments: Comments = NO_COMMENTS
 
     def commit(self, store: Store, version: int) -> bool:
-        """Commit as a version of the table; gives False if another writer has committed that version."""
+        """Commit as a version of the table; gives False if another writer has committed that version.
+
+        After every 50th version the table's log gets a checkpoint.
+        """
         now = now_milliseconds()
         info = commit_info(now, "WRITE", {"mode": "Overwrite"}, notes=self.notes)
         head = [info, transaction_action(self.transaction.app_id, self.transaction.version, now)]
@@ -171,4 +174,9 @@ class Replacement:
             head += [protocol, metadata] if version == 0 else [metadata]
         removed = [remove_action(file, now) for file in self.removed]
         added = [add_action(file, now) for file in self.entry.files]
-        return store.put_new(entry_path(self.entry.table, version), encode_entry([*head, *removed, *added]))
+        table = self.entry.table
+        if not store.put_new(entry_path(table, version), encode_entry([*head, *removed, *added])):
+            return False
+        if is_log_checkpoint_due(table, version):
+            checkpoint_log(store, table, version)
+        return True

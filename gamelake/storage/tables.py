@@ -285,17 +285,11 @@ class DeltaTables:
 
     def _write_log_checkpoint(self, table: str, version: int) -> None:
         try:
-            open_table(self._location, table).create_checkpoint()
-            self._files[table] = files_of_log_checkpoint(self._store, table)
-        except Exception as error:  # the rows are committed; readers replay more entries until the next one
-            log.warning(
-                "log_checkpoint_failed",
-                table=table,
-                version=version,
-                error=error,
-                action=f"tries again after {commits_between_checkpoints(self._files.get(table, 0))} commits",
-            )
-            self.on_log_checkpoint_failure()
+            files = checkpoint_log(self._store, table, version, self._files.get(table, 0))
+            if files is None:
+                self.on_log_checkpoint_failure()
+            else:
+                self._files[table] = files
         finally:
             self._unfinished.discard(table)
 
@@ -315,6 +309,31 @@ def open_table(location: Location, table: str, version: int | None = None) -> De
             if not _is_gap(error):
                 raise
     raise TransientError(f"the log of {table} grew at {_LISTINGS} attempts to list it; try again")
+
+
+def checkpoint_log(store: Store, table: str, version: int, files: int = 0) -> int | None:
+    """Write a checkpoint of a table's log; gives how many live files it names, None if it could not be written.
+
+    A failure is logged and harms nothing: the commit counts, and readers replay more entries until the next checkpoint.
+
+    Args:
+        store: the lakehouse.
+        table: its path.
+        version: the one that was committed; the checkpoint is of the newest.
+        files: live files that the checkpoint before it named, by which the next one is due.
+    """
+    try:
+        open_table(store.location, table).create_checkpoint()
+        return files_of_log_checkpoint(store, table)
+    except Exception as error:
+        log.warning(
+            "log_checkpoint_failed",
+            table=table,
+            version=version,
+            error=error,
+            action=f"tries again after {commits_between_checkpoints(files)} commits",
+        )
+        return None
 
 
 def _is_gap(error: DeltaError) -> bool:

@@ -14,7 +14,6 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
-from gamelake.model.logs import event_logger
 from gamelake.storage.appends import BatchTransaction, TableHead, is_log_checkpoint_due
 from gamelake.storage.columns import merged
 from gamelake.storage.comments import Comments
@@ -22,9 +21,7 @@ from gamelake.storage.data_files import write_rows
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Location, Store
 from gamelake.storage.table_features import TableUse
-from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
-
-log = event_logger(__name__)
+from gamelake.storage.tables import DeltaTables, checkpoint_log, delta_schema_json, open_table
 
 DAY = "audit_date"
 _RECORD_COLUMNS = (
@@ -125,7 +122,7 @@ class AuditAppender:
             )
         self._failpoints.reach(Failpoint.AFTER_AUDIT_COMMIT)
         if is_log_checkpoint_due(self._table.path, self._head.version):
-            self._write_log_checkpoint(self._head.version)
+            checkpoint_log(self._store, self._table.path, self._head.version)
 
     def _entry(self, rows: Sequence[Row]) -> TableFiles:
         written = pa.Table.from_pylist(list(rows), schema=self._table.schema) if rows else None
@@ -133,18 +130,6 @@ class AuditAppender:
         for day, of_day in _by_day(written) if written is not None else ():
             files.append(write_rows(self._store, self._table.path, of_day, {DAY: day.isoformat()}))
         return TableFiles(table=self._table.path, partition_by=(DAY,), schema=self._schema, files=tuple(files))
-
-    def _write_log_checkpoint(self, version: int) -> None:
-        try:
-            open_table(self._location, self._table.path).create_checkpoint()
-        except Exception as error:  # the rows are committed; the next checkpoint stands for more entries
-            log.warning(
-                "log_checkpoint_failed",
-                table=self._table.path,
-                version=version,
-                error=error,
-                action="maintenance tries again",
-            )
 
 
 def _by_day(rows: pa.Table) -> Sequence[tuple[date, pa.Table]]:

@@ -11,7 +11,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.serving.gold.definition import PARTITION, AggregateDefinition
 from gamelake.serving.gold.history import TablePosition
-from gamelake.storage.appends import BatchTransaction, is_log_checkpoint_due
+from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.columns import delta_field
 from gamelake.storage.comments import NO_COMMENTS, Comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
@@ -87,10 +87,7 @@ class GoldWriter:
             comments=self.comments,
         )
         version = 0 if gold is None else gold.handle.version() + 1
-        done = replacement.commit(self.store, version)
-        if done and is_log_checkpoint_due(self.table, version):
-            open_table(self.store.location, self.table).create_checkpoint()
-        return done
+        return replacement.commit(self.store, version)
 
     def _entry(self, schema: pa.Schema, files: Sequence[DataFile]) -> TableFiles:
         partition_by = (PARTITION,) if self.is_partitioned else ()

@@ -167,9 +167,7 @@ class DayTable:
             raise CommitConflictError
         self._is_void = False
         if is_log_checkpoint_due(self.path, version):
-            handle = open_table(self.store.location, self.path)
-            handle.create_checkpoint()
-            handle.cleanup_metadata()
+            open_table(self.store.location, self.path).cleanup_metadata()
 
     def _writer(self, version: int) -> str:
         """The generation that wrote the newest rows; an erasure's commit and a compaction's count for none.

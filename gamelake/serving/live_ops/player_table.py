@@ -14,7 +14,7 @@ from gamelake.layers.identity import Identities
 from gamelake.model.naming import game_table
 from gamelake.serving.live_ops.plan import BUCKETS, Base
 from gamelake.serving.live_ops.players import MOMENTS, STATE_SCHEMA
-from gamelake.storage.appends import BatchTransaction, is_log_checkpoint_due
+from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.columns import MICROSECONDS_UTC, delta_field
 from gamelake.storage.comments import CommentsOf, no_comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
@@ -135,7 +135,4 @@ class PlayerStateTable:
             notes={_BASE: msgspec.json.encode(base).decode()},
             comments=self._comments(PLAYER_STATE),
         )
-        done = replacement.commit(self._store, version)
-        if done and is_log_checkpoint_due(PLAYER_STATE, version):
-            open_table(self._store.location, PLAYER_STATE).create_checkpoint()
-        return done
+        return replacement.commit(self._store, version)

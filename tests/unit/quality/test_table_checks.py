@@ -14,6 +14,8 @@ from gamelake.quality.check_findings import CheckStatus, TableFinding, write_fin
 from gamelake.quality.table_checks import GameChecks, stability
 from gamelake.serving.gold.refresh import Refreshed
 from gamelake.serving.gold.runner import GoldTables, attempt
+from gamelake.storage.appends import CHECKPOINT_EVERY
+from gamelake.storage.delta_log import LOG_FOLDER
 from gamelake.storage.store import Location, Store
 
 DAY = date(2026, 1, 8)
@@ -129,6 +131,17 @@ def test_a_day_that_is_checked_again_has_its_newest_findings(store: Store) -> No
 
     rows = DeltaTable(store.location.child(TABLE_CHECKS)).to_pyarrow_table().to_pylist()
     assert {row["day"]: row["status"] for row in rows} == {DAY: "passed", DAY - timedelta(days=1): "failed"}
+
+
+def test_readers_replay_at_most_fifty_days_of_findings(store: Store) -> None:
+    finding = TableFinding(table="silver/chess_events", check="volume", status=CheckStatus.PASSED)
+    for back in range(2 * CHECKPOINT_EVERY):
+        write_findings(store, DAY - timedelta(days=back), [finding])
+
+    names = [Path(each.path).name for each in store.objects(f"{TABLE_CHECKS}/{LOG_FOLDER}")]
+    checkpoints = sorted(int(name.split(".")[0]) for name in names if ".checkpoint." in name)
+    assert len(checkpoints) == 2
+    assert checkpoints[1] - checkpoints[0] == CHECKPOINT_EVERY
 
 
 def test_shares_that_are_the_same_are_no_shift() -> None:
