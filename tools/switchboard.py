@@ -88,6 +88,8 @@ def _remove_unserved(path: Path) -> None:
 
 class _Server(ThreadingMixIn, UnixStreamServer):
     daemon_threads = True
+    # A Unix socket refuses a client that has a timeout at once if so many wait to be accepted; by default 5.
+    request_queue_size = 128
     switches: Switches
 
     def __init__(self, path: str, handler: "type[_Handler]") -> None:

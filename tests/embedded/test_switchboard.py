@@ -3,6 +3,7 @@
 import socket
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
@@ -144,6 +145,16 @@ def test_a_client_that_sends_nothing_delays_no_other(socket_file: Path) -> None:
         silent.connect(str(socket_file))
 
         assert Switchboard(socket_file).states() == SwitchStates(load=0, faults=())
+
+
+@pytest.mark.usefixtures("lamps")
+def test_clients_that_come_together_are_all_accepted(socket_file: Path) -> None:
+    with ExitStack() as clients:
+        for _ in range(100):
+            client = clients.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            # As the portal has: without a timeout, it would wait.
+            client.settimeout(60)
+            client.connect(str(socket_file))
 
 
 def test_changes_happen_one_after_the_other(lamps: Lamps, socket_file: Path) -> None:
