@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from gamelake.session import spark_session
 from gamelake.storage import tables
-from gamelake.storage.appends import CHECKPOINT_EVERY
+from gamelake.storage.log_checkpoints import CHECKPOINT_EVERY
 from gamelake.storage.store import Location
 from tools.embedded.java import spark_environment
 from tools.embedded.process import ServiceMissingError

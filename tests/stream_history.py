@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gamelake.storage.appends import CHECKPOINT_EVERY, BatchTransaction
+from gamelake.storage.appends import BatchTransaction
 from gamelake.storage.generations import Generation, Generations
+from gamelake.storage.log_checkpoints import CHECKPOINT_EVERY
 from gamelake.storage.manifests import BatchManifest, EventsFile, Manifests, OffsetRange
 from gamelake.storage.player_rows import PlayerTable
 from gamelake.storage.store import Store

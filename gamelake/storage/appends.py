@@ -8,7 +8,6 @@ Source: Delta Transaction Log Protocol, headings "Delta Log Entries", "Actions" 
 import json
 import time
 import uuid
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -34,37 +33,16 @@ from gamelake.storage.delta_log import (
     protocol_action,
     transaction_action,
 )
+from gamelake.storage.log_checkpoints import CHECKPOINT_EVERY
 from gamelake.storage.manifests import BatchManifest, TableFiles
 from gamelake.storage.readable_schemas import readable_schema
 from gamelake.storage.store import Store
 from gamelake.storage.table_features import OWN_READER, OWN_WRITER, TableDemands, TableUse
 
-CHECKPOINT_EVERY = 50
-_FILES_OF_AN_INTERVAL, _MOST_INTERVALS = 2_000, 10
 _PROPERTIES = {
     "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS),
     "delta.checkpointInterval": str(CHECKPOINT_EVERY),
 }
-
-
-def commits_between_checkpoints(files: int) -> int:
-    """How many commits lie between two checkpoints of a table's log: 50, and up to ten times as many for many files.
-
-    A checkpoint names all live files, and costs by them: with ten thousand four times as much as with a hundred.
-
-    Args:
-        files: live files of the table.
-    """
-    return CHECKPOINT_EVERY * min(1 + files // _FILES_OF_AN_INTERVAL, _MOST_INTERVALS)
-
-
-def is_log_checkpoint_due(table: str, version: int, files: int = 0) -> bool:
-    """Whether a table's log gets a checkpoint after a version; see `commits_between_checkpoints`.
-
-    A batch is a commit to each table. The tables' turns differ: 32 checkpoints at a time delayed three batches by half
-    a second each.
-    """
-    return (version + zlib.crc32(table.encode())) % commits_between_checkpoints(files) == 0
 
 
 @dataclass(frozen=True, slots=True)

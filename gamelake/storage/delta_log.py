@@ -49,15 +49,6 @@ def entry_path(table: str, version: int) -> str:
     return f"{table}/{LOG_FOLDER}/{version:020d}.json"
 
 
-def files_of_log_checkpoint(store: Store, table: str) -> int:
-    """How many live files the newest checkpoint of a table's log names; 0 without one, or if its writer did not count.
-
-    Source: Delta Transaction Log Protocol, heading "Last Checkpoint File".
-    """
-    content = store.get(f"{table}/{LOG_FOLDER}/_last_checkpoint")
-    return 0 if content is None else int(json.loads(content).get("numOfAddFiles") or 0)
-
-
 def entry_versions(store: Store, table: str, after: int = -1) -> list[int]:
     """The versions after another one that have a log entry, in ascending order; only these are listed."""
     beginning = entry_path(table, after) if after >= 0 else None

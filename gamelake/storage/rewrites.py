@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from gamelake.model.errors import LeaseLostError
-from gamelake.storage.appends import BatchTransaction, is_log_checkpoint_due, table_actions
+from gamelake.storage.appends import BatchTransaction, table_actions
 from gamelake.storage.comments import NO_COMMENTS, Comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name, partition_folder
 from gamelake.storage.delta_log import (
@@ -30,6 +30,7 @@ from gamelake.storage.delta_log import (
     transaction_action,
 )
 from gamelake.storage.leases import Lease, LeaseTiming
+from gamelake.storage.log_checkpoints import is_log_checkpoint_due
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Store
 from gamelake.storage.tables import checkpoint_log, open_table

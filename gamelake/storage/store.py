@@ -79,7 +79,12 @@ class Store:
 
         Requests to a far store mostly wait: with 8 at once, a thousand of 40 ms would take 5 s.
         """
-        return self.location.at_once or (_LOCAL_AT_ONCE if self.location.uri.startswith("file:") else _FAR_AT_ONCE)
+        return self.location.at_once or (_LOCAL_AT_ONCE if self.is_local else _FAR_AT_ONCE)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder of the local disk."""
+        return self.location.uri.startswith("file:")
 
     def put_new(self, path: str, content: bytes) -> bool:
         """Create an object that must not exist yet.

@@ -15,13 +15,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TableRefusedError, TransientError
 from gamelake.model.logs import event_logger
-from gamelake.storage.appends import (
-    BatchTransaction,
-    TableHead,
-    commits_between_checkpoints,
-    is_log_checkpoint_due,
-    schema_of,
-)
+from gamelake.storage.appends import BatchTransaction, TableHead, schema_of
 from gamelake.storage.columns import merged
 from gamelake.storage.comments import Comments, CommentsOf, commented, no_comments
 from gamelake.storage.commits import CommitConflictError, commit_with_retry
@@ -31,8 +25,13 @@ from gamelake.storage.delta_log import (
     commit_info,
     encode_entry,
     entry_path,
-    files_of_log_checkpoint,
     now_milliseconds,
+)
+from gamelake.storage.log_checkpoints import (
+    checkpoint_from_copy,
+    commits_between_checkpoints,
+    files_of_log_checkpoint,
+    is_log_checkpoint_due,
 )
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.readable_schemas import readable_schema, unreadable_schema
@@ -323,7 +322,9 @@ def checkpoint_log(store: Store, table: str, version: int, files: int = 0) -> in
         files: live files that the checkpoint before it named, by which the next one is due.
     """
     try:
-        open_table(store.location, table).create_checkpoint()
+        # A copy of a local disk's log costs more than it saves.
+        if store.is_local or not checkpoint_from_copy(store, table, version):
+            open_table(store.location, table).create_checkpoint()
         return files_of_log_checkpoint(store, table)
     except Exception as error:
         log.warning(

@@ -14,10 +14,11 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
-from gamelake.storage.appends import BatchTransaction, TableHead, is_log_checkpoint_due
+from gamelake.storage.appends import BatchTransaction, TableHead
 from gamelake.storage.columns import merged
 from gamelake.storage.comments import Comments
 from gamelake.storage.data_files import write_rows
+from gamelake.storage.log_checkpoints import is_log_checkpoint_due
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.store import Location, Store
 from gamelake.storage.table_features import TableUse

@@ -16,7 +16,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from gamelake.serving.kpis.definitions import MEANINGS, KpiTable
 from gamelake.serving.kpis.generations import KpiTableError
-from gamelake.storage.appends import BatchTransaction, is_log_checkpoint_due, schema_of
+from gamelake.storage.appends import BatchTransaction, schema_of
 from gamelake.storage.comments import Comments
 from gamelake.storage.commits import CommitConflictError
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
@@ -29,6 +29,7 @@ from gamelake.storage.delta_log import (
     live_files,
     preceding_entries,
 )
+from gamelake.storage.log_checkpoints import is_log_checkpoint_due
 from gamelake.storage.manifests import TableFiles
 from gamelake.storage.rewrites import Replacement
 from gamelake.storage.store import Store

@@ -14,8 +14,8 @@ from gamelake.quality.check_findings import CheckStatus, TableFinding, write_fin
 from gamelake.quality.table_checks import GameChecks, stability
 from gamelake.serving.gold.refresh import Refreshed
 from gamelake.serving.gold.runner import GoldTables, attempt
-from gamelake.storage.appends import CHECKPOINT_EVERY
 from gamelake.storage.delta_log import LOG_FOLDER
+from gamelake.storage.log_checkpoints import CHECKPOINT_EVERY
 from gamelake.storage.store import Location, Store
 
 DAY = date(2026, 1, 8)

@@ -16,16 +16,11 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from msgspec import structs
 
 from gamelake.model.errors import ContractError, IncompatibleSchemaError, TransientError
-from gamelake.storage import appends
+from gamelake.storage import log_checkpoints
 from gamelake.storage import tables as storage_tables
-from gamelake.storage.appends import (
-    CHECKPOINT_EVERY,
-    BatchTransaction,
-    TableHead,
-    is_log_checkpoint_due,
-    schema_of,
-)
+from gamelake.storage.appends import BatchTransaction, TableHead, schema_of
 from gamelake.storage.delta_log import entry_path
+from gamelake.storage.log_checkpoints import CHECKPOINT_EVERY, is_log_checkpoint_due
 from gamelake.storage.store import Location, Store
 from gamelake.storage.table_features import TableUse
 from gamelake.storage.tables import CommitOutcome, open_table
@@ -147,7 +142,7 @@ def test_the_more_live_files_a_table_has_the_more_commits_lie_between_its_log_ch
 def test_a_log_checkpoint_that_names_many_files_delays_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(appends, "_FILES_OF_AN_INTERVAL", 1)
+    monkeypatch.setattr(log_checkpoints, "_FILES_OF_AN_INTERVAL", 1)
     log = tmp_path / TABLE / "_delta_log"
     first, second = (version for version in range(1, 101) if is_log_checkpoint_due(TABLE, version))
     with tables_in(tmp_path) as tables:

@@ -18,7 +18,7 @@ from gamelake.serving.live_ops.player_table import PLAYER_STATE, PlayerStateTabl
 from gamelake.serving.live_ops.players import STATE_SCHEMA, Keys, blank, share_of
 from gamelake.serving.live_ops.state_files import file_prefix, write_change
 from gamelake.serving.live_ops.updating import keys_of_players
-from gamelake.storage.appends import CHECKPOINT_EVERY, is_log_checkpoint_due
+from gamelake.storage.log_checkpoints import CHECKPOINT_EVERY, is_log_checkpoint_due
 from gamelake.storage.store import Location, Store
 
 FOLDER, SEED = state_folder("live_ops"), "seed"
