@@ -243,6 +243,7 @@ Withdraw(d) ==
   /\ To(d, "follow")
   /\ UNCHANGED <<generations, plans, marked, manifests, log, late, crashes>>
 
+\* The code does so after each fourth record alone: until then old numbers stay taken.
 CleanUp(d) ==
   /\ At(d, "clean up")
   /\ records' = Restrict(records, {n \in DOMAIN records : n + Kept > driver[d].number})

@@ -72,7 +72,7 @@ class CleanupPlan:
         return CleanupResult(what=self.what, deleted_files=len(self.files), bytes=size, kept=self.kept)
 
     def carry_out(self, store: Store) -> CleanupResult:
-        """Write the checkpoint, then delete what it covers, oldest first: the rest is complete at every moment."""
+        """Write the checkpoint, then delete what it covers, the oldest portion first."""
         if self.table is not None:
             self._carry_out_of_table(store, self.table)
         else:
@@ -90,8 +90,7 @@ class CleanupPlan:
             self._delete(store)
 
     def _delete(self, store: Store) -> None:
-        for each in self.files:
-            store.delete(each.path)
+        store.delete_all(each.path for each in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

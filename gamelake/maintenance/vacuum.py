@@ -181,8 +181,7 @@ class TableVacuum:
         going = [each.file.path for each in found if not each.is_cloned]
         for start in range(0, len(going), _DELETES_PER_CHECK):
             lease.require()
-            for path in going[start : start + _DELETES_PER_CHECK]:
-                self.store.delete(path)
+            self.store.delete_all(going[start : start + _DELETES_PER_CHECK])
         return found
 
     def _with_clones(self, files: Sequence[UnreferencedFile]) -> list[UnreferencedFile]:

@@ -19,7 +19,8 @@ from gamelake.storage.store import Store
 
 log = event_logger(__name__)
 
-KEPT_RECORDS = 8
+# The newest stay; older ones are deleted after each fourth record.
+KEPT_RECORDS, CLEAN_UP_EVERY = 8, 4
 
 
 class SettleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,15 +78,16 @@ class SettleRecords:
             self._store.delete(_path(number))
             return False
         self._number, self.newest = number, newest
-        self._clean_up(each for each in numbers if each <= number - KEPT_RECORDS)
+        if number % CLEAN_UP_EVERY == 0:
+            self._clean_up(each for each in numbers if each <= number - KEPT_RECORDS)
         return True
 
     def _clean_up(self, numbers: Iterable[int]) -> None:
+        # Several at a time, once in a few batches: a batch waits as long for one as for all.
         try:
-            for number in sorted(numbers):
-                self._store.delete(_path(number))
+            self._store.delete_all(_path(number) for number in sorted(numbers))
         except (BaseError, OSError) as error:
-            log.warning("settle_records_not_deleted", error=error, action="the next batch tries again")
+            log.warning("settle_records_not_deleted", error=error, action="a later batch tries again")
 
     def _numbers(self) -> list[int]:
         return [int(path.rsplit("/", 1)[-1].split(".")[0]) for path in self._store.paths(SETTLE_RECORDS)]

@@ -158,6 +158,14 @@ class Store:
         with suppress(FileNotFoundError):
             obstore.delete(self._objects, path)
 
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete objects, as far as they exist: portion by portion in the order of `paths`, many of one at a time."""
+        ahead = iter(paths)
+        with ThreadPoolExecutor(max(_AT_ONCE, self.at_once)) as pool:
+            while portion := list(islice(ahead, _AHEAD)):
+                for _ in pool.map(self.delete, portion):
+                    pass  # an error is raised here
+
     def written_at(self, path: str) -> datetime | None:
         """When an object was last written, by the store's clock; None if there is none."""
         try:

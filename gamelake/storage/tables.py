@@ -172,6 +172,11 @@ class DeltaTables:
         except DeltaError as error:
             raise TableRefusedError(f"{table} can't be opened: {str(error).splitlines()[0]}") from error
 
+    def knows(self, entry: TableFiles, app_id: str) -> bool:
+        """Whether this process knows an entry's table, and that it has the entry's columns: no request is needed."""
+        head = self._heads.get(entry.table)
+        return head is not None and self._is_current(head, app_id) and head.has_columns(entry)
+
     def columns_for(self, entry: TableFiles, app_id: str) -> pa.Schema | None:
         """The newest columns of a table, if an entry adds some to those that this process knows; else None.
 
@@ -244,13 +249,17 @@ class DeltaTables:
 
     def _head(self, table: str, app_id: str) -> TableHead | None:
         head = self._heads.get(table)
-        if head is None or app_id not in head.taken or time.monotonic() - head.seen_at > _STALE_SECONDS:
+        if head is None or not self._is_current(head, app_id):
             try:
                 head = TableHead.of(self._opened(table), app_id, TableUse.APPEND)
             except TableNotFoundError:
                 return None
             self._heads[table] = head
         return head
+
+    @staticmethod
+    def _is_current(head: TableHead, app_id: str) -> bool:
+        return app_id in head.taken and time.monotonic() - head.seen_at <= _STALE_SECONDS
 
     def _create(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
         head = TableHead.create(self._store, entry, transaction, self._comments(entry.table))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -202,14 +203,17 @@ class FanOut(Generic[Plan]):
         return manifest
 
     def _decide(self, planning: DataFrame, batch_id: int) -> BatchManifest:
-        planned = self._stream.folder(self._generation).planned(batch_id)
+        with ThreadPoolExecutor(1) as pool:
+            # Meanwhile: neither needs the other, and a request to a far store takes long.
+            refreshed = pool.submit(self._order.refresh)
+            planned = self._stream.folder(self._generation).planned(batch_id)
+            refreshed.result()
         records = self._topic.batch(planning, planned)
         self._failpoints.reach(Failpoint.BEFORE_FILES)
         dedup = self._window.plan(self._generation.query_id, batch_id) if self._window else None
         if self._window:
             self.observer.window_checked(self._window.left_out)
         for _ in range(_ATTEMPTS):
-            self._order.refresh()
             decision = self._decider.decide(records, planned, dedup)
             self._failpoints.reach(Failpoint.AFTER_FILES)
             self._check_topic()
@@ -231,6 +235,7 @@ class FanOut(Generic[Plan]):
                 log.warning("batch_decided_again", batch=batch_id, reason="columns of other types", tables=[*clashes])
             else:
                 log.info("batch_decided_again", batch=batch_id, reason="another stream has decided some of its events")
+            self._order.refresh()
         raise TwiceTakenError(
             f"batch {batch_id}: in {_ATTEMPTS} attempts another stream committed some of its events first"
         )
@@ -238,15 +243,24 @@ class FanOut(Generic[Plan]):
     def _clashes(self, tables: Sequence[TableFiles]) -> dict[str, pa.Schema]:
         """The columns of tables that other writers have widened so that a decision could not be committed."""
         decided = {entry.table: entry for entry in self._order.decided()}
-        clashes = {}
+        columns, clashes = self._columns(tables), {}
         for entry in tables:
-            have = self._columns_for(entry)
+            have = columns.get(entry.table)
             others = decided.get(entry.table)
             if others is not None and others.schema != entry.schema:
                 have = merged_or_first(have or pa.schema([]), columns_of(others))
             if have is not None and conflicts(have, columns_of(entry)):
                 clashes[entry.table] = have
         return clashes
+
+    def _columns(self, tables: Sequence[TableFiles]) -> dict[str, pa.Schema | None]:
+        """The newest columns of the tables that have to be read; many at a time, as all have to be in a first batch."""
+        unknown = [entry for entry in tables if not self._tables.knows(entry, self._generation.app_id)]
+        if not unknown:
+            return {}
+        with ThreadPoolExecutor(min(len(unknown), self._tables.at_once)) as pool:
+            found = pool.map(self._columns_for, unknown)
+            return {entry.table: columns for entry, columns in zip(unknown, found, strict=True)}
 
     def _columns_for(self, entry: TableFiles) -> pa.Schema | None:
         try:

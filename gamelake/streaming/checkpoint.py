@@ -103,10 +103,11 @@ class CheckpointFolder:
 
     def planned(self, batch_id: int) -> PlannedOffsets:
         """The offsets that a batch is to read, from the log that Spark writes before it runs."""
-        path = f"{self._path}/offsets/{batch_id - 1}"
-        content = self._store.get(path) if batch_id else None
-        before = self._initial_offsets() if content is None else self._decoded(path, content)
-        return PlannedOffsets(before, self.offsets(batch_id))
+        before, after = (f"{self._path}/offsets/{each}" for each in (batch_id - 1, batch_id))
+        start, end = self._store.get_all((before, after)) if batch_id else (None, self._store.get(after))
+        return PlannedOffsets(
+            self._initial_offsets() if start is None else self._decoded(before, start), self._decoded(after, end or b"")
+        )
 
     def _initial_offsets(self) -> dict[int, int]:
         """Where the first batch begins, by partition: what Kafka held when the query started for the first time."""

@@ -111,6 +111,11 @@ class ScheduledStore(Store):
         """As Store's."""
         _perform(f"delete {path}", lambda: self.plain.delete(path), is_write=True)
 
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """As Store's, one after the other."""
+        for path in paths:
+            self.delete(path)
+
     def get(self, path: str) -> bytes | None:
         """As Store's."""
         return _perform(f"get {path}", lambda: self.plain.get(path))

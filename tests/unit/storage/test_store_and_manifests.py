@@ -62,6 +62,35 @@ def test_a_store_lists_what_is_in_a_folder(store: Store) -> None:
     assert store.get("gold/1") is None
 
 
+def test_objects_are_deleted_whether_they_are_there_or_not_and_no_others(store: Store) -> None:
+    paths = [f"old/{number:03d}" for number in range(300)]
+    for path in [*paths[::2], "young/000"]:
+        store.put(path, b"")
+
+    store.delete_all(paths)
+
+    assert store.paths("old") == []
+    assert store.paths("young") == ["young/000"]
+
+
+def test_after_an_object_that_can_not_be_deleted_no_later_portion_is(tmp_path: Path) -> None:
+    class RefusingStore(Store):
+        def delete(self, path: str) -> None:
+            if path == "old/000":
+                raise PermissionError(path)
+            super().delete(path)
+
+    store = RefusingStore(a_location(tmp_path))
+    paths = [f"old/{number:03d}" for number in range(600)]
+    for path in paths:
+        store.put(path, b"")
+
+    with pytest.raises(PermissionError, match="old/000"):
+        store.delete_all(paths)
+
+    assert store.paths("old")[-344:] == paths[-344:]
+
+
 def test_a_location_without_a_store_is_refused() -> None:
     with pytest.raises(SettingsError, match="gs://bucket"):
         Store(Location(uri="gs://bucket"))

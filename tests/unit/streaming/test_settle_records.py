@@ -18,7 +18,7 @@ from gamelake.model.naming import SETTLE_RECORDS, SILVER_EVENTS, checkpoint_path
 from gamelake.storage.data_files import DataFile, encode_parquet
 from gamelake.storage.generations import Generation
 from gamelake.storage.manifests import Manifests, OffsetRange, TableFiles
-from gamelake.storage.settle_records import KEPT_RECORDS, SettleRecords
+from gamelake.storage.settle_records import CLEAN_UP_EVERY, KEPT_RECORDS, SettleRecords
 from gamelake.storage.store import Store
 from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
 from gamelake.streaming import runner
@@ -110,7 +110,7 @@ def rows(folder: Path) -> Counter[str]:
     return Counter(pa.table(table.to_pyarrow_table()).column("event_id").to_pylist())
 
 
-@pytest.mark.parametrize("batches", [1, 2, KEPT_RECORDS + 3])
+@pytest.mark.parametrize("batches", [1, 2, KEPT_RECORDS + CLEAN_UP_EVERY + 2])
 @pytest.mark.parametrize(("stalling", "other"), [(KAFKA, FILES), (FILES, KAFKA)])
 def test_a_stream_that_stalls_at_any_step_doubles_no_event(
     tmp_path: Path, stalling: str, other: str, batches: int
@@ -212,6 +212,7 @@ def test_settle_records_do_not_grow_for_ever_and_name_both_streams(tmp_path: Pat
         second.take(batch, f"file {batch}")
 
     store = Store(location_of(tmp_path))
+    # Twenty: the last of them has deleted those that were too old.
     assert len(store.paths(SETTLE_RECORDS)) == KEPT_RECORDS
     records = SettleRecords(store)
     records.follow()
@@ -251,7 +252,7 @@ def test_an_old_number_that_is_created_again_between_listing_and_reading_brings_
     record = msgspec.json.encode(decided | {"manifest": stale})
 
     def meanwhile() -> None:
-        for batch in range(KEPT_RECORDS):
+        for batch in range(KEPT_RECORDS + CLEAN_UP_EVERY):
             second.take(batch, "both", f"other {batch}")
         assert store.put_new(newest, bytes(pa.compress(record, "zstd", asbytes=True)))
 
@@ -262,7 +263,7 @@ def test_an_old_number_that_is_created_again_between_listing_and_reading_brings_
 
     assert slow.stalled == "get"
     assert Manifests(store, KAFKA).batches() == [0]
-    assert records.newest == {KAFKA: 0, FILES: KEPT_RECORDS - 1}
+    assert records.newest == {KAFKA: 0, FILES: KEPT_RECORDS + CLEAN_UP_EVERY - 1}
 
 
 def test_a_batch_that_another_driver_decides_during_a_start_is_committed_before_the_next_one(
