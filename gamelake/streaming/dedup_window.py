@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import groupby
 
 from obstore.exceptions import BaseError
 
@@ -118,10 +119,11 @@ class DedupWindow:
             self._files.pop(path, None)
         self._expired_files |= paths
         try:
-            # The oldest first, and none before it: by the oldest file another stream knows how long the window is.
-            for path in sorted(self._expired_files):
-                self._store.delete(path)
-                self._expired_files.remove(path)
+            # Those of the oldest batch first: by the oldest file another stream knows how long the window is.
+            for _, of_batch in groupby(sorted(self._expired_files), batch_of):
+                going = list(of_batch)
+                self._store.delete_all(going)
+                self._expired_files.difference_update(going)
         except (BaseError, OSError) as error:
             # No plan has them any more.
             log.warning("dedup_files_not_deleted", error=error, action="the next batch tries again")

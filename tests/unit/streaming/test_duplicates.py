@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from gamelake.model.errors import SplitPartitionError, StoreError
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, events_folder
 from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange
-from gamelake.storage.store import Store
+from gamelake.storage.store import Location, Store
 from gamelake.streaming.decision import check_one_task_per_partition
 from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
 from gamelake.streaming.duplicates import worker_memory
@@ -229,6 +230,28 @@ def test_files_that_could_not_be_deleted_go_first_with_the_next_batch(
     lake.batch([sent("next", minutes=15)])
 
     assert deleted == before[:5]
+
+
+def test_the_files_of_a_batch_are_deleted_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch has one of each task, and the next one waits until they are deleted."""
+    together = Barrier(8)
+
+    class SlowStore(Store):
+        def delete(self, path: str) -> None:
+            # Raises an error unless all are here within the time.
+            together.wait(60)
+            super().delete(path)
+
+    store = SlowStore(Location(uri=tmp_path.as_uri()))
+    window = DedupWindow(store, STREAM, DedupLimits())
+    for batch, files in ((0, 8), (1, 1)):
+        paths = [f"{events_folder(STREAM)}/{batch:012d}-{number}" for number in range(files)]
+        for path in paths:
+            store.put(path, b"")
+        section = EventsSection(partition=0, start=0, events=0, newest=batch * 3_600)
+        window.took(a_manifest(batch, [EventsFile(path=path, sections=(section,)) for path in paths]))
+
+    assert store.paths(events_folder(STREAM)) == [f"{events_folder(STREAM)}/000000000001-0"]
 
 
 def fails(store: Store, path: str) -> None:
