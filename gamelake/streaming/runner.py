@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from gamelake.model.errors import ContractError, SettingsError
+from gamelake.model.errors import AnotherDriverError, ContractError, SettingsError
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.games import GamesContract
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import BRONZE_EVENTS, game_of, shuffle_folder
 from gamelake.quality.rules_in_force import RulesInForce
+from gamelake.session import java_causes
 from gamelake.storage.listing import stream_names
 from gamelake.storage.manifests import Manifests
 from gamelake.storage.store import Store, require_put_if_absent
@@ -42,6 +43,8 @@ from gamelake.streaming.table_shuffle import remove_leftovers
 
 log = event_logger(__name__)
 
+_CONCURRENT_WRITE = "org.apache.spark.SparkConcurrentModificationException"
+_CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
 _POLL_SECONDS = 1
 _REMEMBERED_BATCHES = 20
 
@@ -244,7 +247,20 @@ def run_until(
                 stop_between_batches(query, body)
                 return
     except StreamingQueryException as error:
-        raise body.failure or classify(error) from error
+        raise body.failure or _another_driver(error) or classify(error) from error
+
+
+def _another_driver(error: StreamingQueryException) -> AnotherDriverError | None:
+    """The error for two queries with one checkpoint, None if Spark failed for another reason.
+
+    Spark has one error for an entry of its logs that it finds before the write, and another for one that it finds then.
+    """
+    causes = list(java_causes(error))
+    if any(each.class_name == _CONCURRENT_WRITE or each.condition == _CONCURRENT_UPDATE for each in causes):
+        return AnotherDriverError(
+            "another driver of this stream writes its checkpoint: two drivers run. Stop one, and start the job again"
+        )
+    return None
 
 
 def stop_between_batches(query: StreamingQuery, body: StoppableBatches) -> None:

@@ -41,7 +41,7 @@ def test_a_second_driver_is_rejected_and_the_reconciliation_has_no_differences(
         eventually(one_has_ended, timeout=180)
         [ended] = [driver for driver in drivers if driver.process.poll() is not None]
         [other] = [driver for driver in drivers if driver is not ended]
-        assert ended.wait() != 0
+        assert ended.wait() == 3
         sender.send_events(20, "Chess")
         lakehouse.await_rows("silver/events", sender.ledger.event_ids)
         assert other.terminate() == 0
@@ -52,9 +52,7 @@ def test_a_second_driver_is_rejected_and_the_reconciliation_has_no_differences(
 
     assert lakehouse.event_ids() == Counter(sender.ledger.event_ids)
     assert lakehouse.reconciliation().problems == []
-    # The rejected driver has an error, of Spark's checkpoint or of this library.
-    messages = ("Multiple streaming jobs detected", "two drivers run", "CONCURRENT_STREAM_LOG_UPDATE")
-    assert any(words in ended.log_text() for words in messages)
+    assert "two drivers run" in ended.log_text()
 
 
 @pytest.mark.slow

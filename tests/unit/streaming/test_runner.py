@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from gamelake.model.errors import GamelakeError, OffsetGapError, StoreError
+from gamelake.model.errors import AnotherDriverError, GamelakeError, OffsetGapError, StoreError
 from gamelake.streaming import runner
 
 
@@ -97,6 +97,19 @@ def test_records_that_kafka_has_deleted_are_an_offset_gap() -> None:
 def test_an_error_that_only_mentions_deleted_records_stays_as_it_is(throwable: Throwable | None) -> None:
     with pytest.raises(StreamingQueryException):
         runner.run_until(Event(), Query("KAFKA_DATA_LOSS", throwable), Batches())  # type: ignore[arg-type] # no Spark
+
+
+@pytest.mark.parametrize(
+    "throwable",
+    [
+        Throwable("org.apache.spark.SparkConcurrentModificationException", "_LEGACY_ERROR_TEMP_2207"),
+        Throwable("org.apache.spark.SparkException", "CONCURRENT_STREAM_LOG_UPDATE"),
+    ],
+)
+def test_a_log_of_the_checkpoint_that_another_query_writes_too_means_two_drivers(throwable: Throwable) -> None:
+    query: Any = Query("failed", Throwable("java.lang.Exception", cause=throwable))
+    with pytest.raises(AnotherDriverError, match="two drivers run"):
+        runner.run_until(Event(), query, Batches())
 
 
 def test_other_errors_of_spark_are_classified_by_the_caller() -> None:
