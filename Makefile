@@ -179,7 +179,7 @@ dbt: $(engines) ## Build the models of sql/dbt with DuckDB in build/dbt (GAMELAK
 	@mkdir -p build/dbt && DBT_TARGET_PATH=build/dbt/target DBT_LOG_PATH=build/dbt/logs \
 	  build/engines/bin/dbt build --project-dir sql/dbt --profiles-dir sql/dbt
 
-pictures: $(environment) $(browser) ## Make docs/pictures again: W=<demo, pages (make dev must run); all if empty>
+pictures: $(environment) $(browser) ## Make docs/pictures again: W=<demo, pages (make dev must run), faults (make up, make portal, gamelake switchboard); all if empty>
 	@$(python) -m tools.pictures $(W)
 
 # The value is passed on unexpanded: SQL has its own dollars and quotes.

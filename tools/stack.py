@@ -27,7 +27,7 @@ from tools.embedded.service import REPOSITORY
 COMPOSE = REPOSITORY / "compose"
 SECRETS = COMPOSE / "secrets"
 AUTHORITY = COMPOSE / "certificates/ca.pem"
-_OPERATOR = COMPOSE / "certificates/operator.pem"
+OPERATOR = COMPOSE / "certificates/operator.pem"
 _COMMAND_SECONDS = 600
 _PAGE_SECONDS = 30
 _SHOWN = 2_000
@@ -156,7 +156,7 @@ def page(port: str, path: str = "/", method: str = "GET", seconds: int = _PAGE_S
         OSError: the service does not respond.
     """
     context = ssl.create_default_context(cafile=AUTHORITY)
-    context.load_cert_chain(_OPERATOR)
+    context.load_cert_chain(OPERATOR)
     request = urllib.request.Request(f"https://{HOST}:{ports()[port]}{path}", method=method)  # https
     try:
         with urllib.request.urlopen(request, timeout=seconds, context=context) as response:  # noqa: S310 # https

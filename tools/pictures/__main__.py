@@ -1,4 +1,4 @@
-"""Makes the pictures in docs/pictures again: a run of the demo in a terminal, its report, and pages of `make dev`."""
+"""Makes the pictures in docs/pictures again: a run of the demo, its report, pages of `make dev` and of the stack."""
 
 import argparse
 import json
@@ -11,9 +11,11 @@ import httpx2
 
 from gamelake.model.errors import StartupError
 from gamelake.program import FAILED, OK, run
+from services.portal.practice import PRACTICE
 from tools.embedded.service import REPOSITORY
 from tools.pictures.browser import python_and_chromium
 from tools.pictures.terminal import animated, record, shortened
+from tools.stack import OPERATOR, page, url
 
 FOLDER = REPOSITORY / "docs/pictures"
 PORTAL = "http://127.0.0.1:17000"
@@ -21,21 +23,26 @@ DEMO = ("make", "demo", "EVENTS=200000", "GAMES=5")
 QUESTION = "How many events came from each game, hour by hour?"
 _WIDTH, _HEIGHT = 1200, 760
 _SECONDS = 5
+_ALL = ["demo", "pages", "faults"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the pictures; gives the exit code.
 
     Raises:
-        StartupError: Chromium is missing, or `make dev` does not run.
+        StartupError: Chromium is missing, or what is to be shown does not run.
     """
     parser = argparse.ArgumentParser(prog="python -m tools.pictures", description=__doc__)
-    parser.add_argument("what", nargs="*", choices=("demo", "pages", []), help="some of them; default: all")
-    chosen = parser.parse_args(arguments).what or ["demo", "pages"]
+    parser.add_argument("what", nargs="*", choices=(*_ALL, []), help="some of them; default: all")
+    chosen = parser.parse_args(arguments).what or _ALL
     FOLDER.mkdir(parents=True, exist_ok=True)
     if "pages" in chosen:
         _need_the_portal()
         _take(_pages_of_dev())
+    if "faults" in chosen:
+        _need_the_switchboard()
+        address = f"{url('PORTAL_PORT')}{PRACTICE}"
+        _take([_task(address, "faults.png", "button:has-text('Switch')", certificate=str(OPERATOR))])
     if "demo" in chosen:
         frames, code = record(DEMO, " ".join(DEMO), REPOSITORY)
         if code:
@@ -55,6 +62,15 @@ def _need_the_portal() -> None:
         raise StartupError(f"{PORTAL} does not respond: start `make dev RATE=200 GAMES=5` and wait for rows") from error
 
 
+def _need_the_switchboard() -> None:
+    try:
+        response = page("PORTAL_PORT", PRACTICE)
+    except OSError as error:
+        raise StartupError(f"the stack's portal does not respond: {error}; run `make up` and `make portal`") from error
+    if "<button" not in response.text:
+        raise StartupError("the stack's portal has no switches: start `gamelake switchboard`")
+
+
 def _pages_of_dev() -> list[dict[str, object]]:
     return [
         # Rates are known after two samples; the page refreshes itself.
@@ -63,8 +79,16 @@ def _pages_of_dev() -> list[dict[str, object]]:
     ]
 
 
-def _task(url: str, name: str, wait: str, press: str = "") -> dict[str, object]:
-    return {"url": url, "file": str(FOLDER / name), "width": _WIDTH, "height": _HEIGHT, "press": press, "wait": wait}
+def _task(address: str, name: str, wait: str, press: str = "", certificate: str = "") -> dict[str, object]:
+    return {
+        "url": address,
+        "file": str(FOLDER / name),
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "press": press,
+        "wait": wait,
+        "certificate": certificate,
+    }
 
 
 def _take(tasks: Sequence[dict[str, object]]) -> None:

@@ -1,7 +1,7 @@
 """Takes the pictures of pages in Chromium; the Python of build/browser runs it: `pages.py CHROMIUM TASKS`.
 
 TASKS is JSON: a list of objects with `url`, `file`, `width`, `height`, `press` (the name of a button to press first, or
-"") and `wait` (a selector to wait for).
+""), `wait` (a selector to wait for) and `certificate` (a file with a certificate to show and its key, or "").
 """
 
 import json
@@ -20,8 +20,14 @@ def main(chromium: str, tasks: str) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         for task in json.loads(tasks):
+            origin = "/".join(task["url"].split("/")[:3])
+            shown = {"origin": origin, "certPath": task["certificate"], "keyPath": task["certificate"]}
             context = browser.new_context(
-                viewport={"width": task["width"], "height": task["height"]}, color_scheme="light"
+                viewport={"width": task["width"], "height": task["height"]},
+                color_scheme="light",
+                client_certificates=[shown] if task["certificate"] else [],
+                # Of this machine, whose authority no browser knows.
+                ignore_https_errors=bool(task["certificate"]),
             )
             page = context.new_page()
             page.set_default_timeout(_MILLISECONDS)
