@@ -21,7 +21,7 @@ FOLDER = REPOSITORY / "docs/pictures"
 PORTAL = "http://127.0.0.1:17000"
 DEMO = ("make", "demo", "EVENTS=200000", "GAMES=5")
 QUESTION = "How many events came from each game, hour by hour?"
-_WIDTH, _HEIGHT = 1200, 760
+_WIDTH, _HEIGHT, _HEIGHT_OF_FAULTS = 1200, 760, 1180
 _SECONDS = 5
 _ALL = ["demo", "pages", "faults"]
 
@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "faults" in chosen:
         _need_the_switchboard()
         address = f"{url('PORTAL_PORT')}{PRACTICE}"
-        _take([_task(address, "faults.png", "button:has-text('Switch')", certificate=str(OPERATOR))])
+        shown = _task(address, "faults.png", "button:has-text('Switch')", certificate=str(OPERATOR))
+        _take([shown | {"height": _HEIGHT_OF_FAULTS}])
     if "demo" in chosen:
         frames, code = record(DEMO, " ".join(DEMO), REPOSITORY)
         if code:
