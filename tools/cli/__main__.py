@@ -1,6 +1,7 @@
 """The command line `gamelake`: state, addresses, SQL, load and recoveries of the running stack."""
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -178,7 +179,12 @@ def _completion(options: argparse.Namespace) -> int:
 
 
 def _print(found: object) -> None:
-    print(found if isinstance(found, str) else msgspec.json.format(msgspec.json.encode(found)).decode(), flush=True)
+    text = found if isinstance(found, str) else msgspec.json.format(msgspec.json.encode(found)).decode()
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # What reads it, such as `head`, has read enough. Python would report it again when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

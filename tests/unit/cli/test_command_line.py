@@ -36,6 +36,17 @@ def test_the_library_runs_the_command_line_of_its_checkout_from_any_folder(tmp_p
     assert "usage: gamelake" in shown.stdout
 
 
+def test_a_reader_that_has_read_enough_is_no_error() -> None:
+    command = (sys.executable, "-m", "gamelake", "completion", "bash")
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+
+        assert running.stderr.read() == b""
+        assert running.wait() == 0
+
+
 @pytest.mark.parametrize(
     "arguments", [(), ("nothing",), ("load", "set", "0"), ("load", "set", "much"), ("completion",)]
 )
