@@ -224,12 +224,12 @@ down: ## Stop the stack; its data stays
 
 ##@ Check a change
 
+# Next to mypy, which uses one core.
+lint_native = { ! command -v cargo-clippy >/dev/null || (cd native && cargo fmt --check && CARGO_TARGET_DIR=../build/native cargo clippy --quiet --locked -- --deny warnings); }
 lint: $(environment) ## Check style, types and import contracts
-	@.venv/bin/ruff check .
-	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy
-	@.venv/bin/lint-imports
-	@! command -v cargo-clippy >/dev/null || (cd native && cargo fmt --check && CARGO_TARGET_DIR=../build/native cargo clippy --quiet --locked -- --deny warnings)
+	@$(lint_native) & \
+	  .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports; \
+	  code=$$?; wait $$! && exit $$code
 
 format: $(environment) ## Format the code
 	@.venv/bin/ruff check --fix-only --quiet .
