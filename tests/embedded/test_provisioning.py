@@ -228,7 +228,7 @@ def test_a_wrong_password_is_reported_at_once_and_not_retried(declared: Topic, t
     assert "0123456789abcdef" not in outcome.errors
 
 
-def test_kafka_that_never_answers_ends_the_patience_with_the_next_look(declared: Topic) -> None:
+def test_kafka_that_never_responds_ends_the_patience_at_the_next_attempt(declared: Topic) -> None:
     declared.file.write_text(f"topics:\n  - name: {declared.name}\n{A_TOPIC}")
 
     outcome = declared.provision(GAMELAKE_BOOTSTRAP_SERVERS="127.0.0.1:9", PROVISION_PATIENCE_SECONDS="1")
@@ -389,7 +389,7 @@ def test_a_subject_without_a_rule_takes_anything_whatever_holds_for_others(
     client.register_schema(subject, Schema(broken, "PROTOBUF"))
 
 
-def test_a_registry_that_never_answers_ends_the_patience_with_the_next_look(tmp_path: Path) -> None:
+def test_a_registry_that_never_responds_ends_the_patience_at_the_next_attempt(tmp_path: Path) -> None:
     outcome = provision("subjects", GAMELAKE_REGISTRY_URL="http://127.0.0.1:9/apis", PROVISION_PATIENCE_SECONDS="1")
 
     assert outcome.exit_code == 4
