@@ -97,8 +97,7 @@ class Clones:
         """Delete a clone: first the logs of its tables, then the files that are its own."""
         for table in clone.tables:
             for folder in (f"{table.table}/{LOG_FOLDER}", table.table):
-                for path in self.store.paths(folder):
-                    self.store.delete(path)
+                self.store.delete_all(self.store.paths(folder))
         self.store.delete(_note(clone.name))
 
     def named_files(self, source: str) -> Mapping[str, frozenset[str]]:

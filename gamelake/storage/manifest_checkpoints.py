@@ -200,6 +200,4 @@ def _newest_number(store: Store, folder: str) -> int:
 def _keep(store: Store, folder: str, number: int, checkpoint: msgspec.Struct) -> None:
     former, path = store.paths(folder), f"{folder}/{number:020d}.json.zst"
     store.put(path, bytes(pa.compress(msgspec.json.encode(checkpoint), "zstd", asbytes=True)))
-    for each in former:
-        if each != path:
-            store.delete(each)
+    store.delete_all(each for each in former if each != path)

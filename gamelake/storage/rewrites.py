@@ -110,8 +110,7 @@ def write_replacement(store: Store, table: str, old: FileEntry, rows: pa.Table) 
 
 def discard(store: Store, table: str, files: Iterable[DataFile]) -> None:
     """Delete files whose commit did not succeed."""
-    for file in files:
-        store.delete(f"{table}/{file.path}")
+    store.delete_all(f"{table}/{file.path}" for file in files)
 
 
 def only_appends(entry: bytes) -> bool:

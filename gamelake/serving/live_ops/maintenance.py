@@ -191,8 +191,7 @@ class StateKeeper:
 
     def _remove(self, paths: Sequence[str]) -> None:
         try:
-            for path in paths:
-                self.store.delete(path)
+            self.store.delete_all(paths)
         except (BaseError, OSError) as error:
             # They are in no plan any more; the next start finds them and tries again.
             log.warning("state_files_not_deleted", error=error, action="the next start tries again")

@@ -132,6 +132,4 @@ class Refresher:
 
     def _discard(self, written: Sequence[BucketsWritten]) -> None:
         for each in written:
-            self.store.delete(each.segment)
-            for file in each.files:
-                self.store.delete(f"{PLAYER_STATE}/{file.path}")
+            self.store.delete_all([each.segment, *(f"{PLAYER_STATE}/{file.path}" for file in each.files)])
