@@ -22,7 +22,7 @@ ALONE = [
 ]
 TRAFFIC = [fault for fault in FAULTS.values() if isinstance(fault.injection, FaultyTraffic)]
 SHOWN_WITHIN_SECONDS = 600
-# What was stopped starts; rates forget the fault, the longest after half an hour, and key figures may be minutes behind.
+# What was stopped starts; rates forget the fault, the longest after half an hour; key figures may be minutes behind.
 ENDS_WITHIN_SECONDS = 3_000
 PROMETHEUS = Prometheus()
 
