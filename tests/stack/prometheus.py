@@ -20,11 +20,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that is loaded, and how its last evaluation went."""
+    """A rule that is loaded, how its last evaluation went, and how often it is evaluated (seconds)."""
 
     name: str
     health: str
     trouble: str
+    expression: str
+    interval: float
 
 
 class Prometheus:
@@ -43,8 +45,11 @@ class Prometheus:
 
     def rules(self) -> list[Rule]:
         """What it evaluates: alerts, and figures that it records."""
-        rules = [rule for group in self._api("rules")["groups"] for rule in group["rules"]]
-        return [Rule(each["name"], each["health"], each.get("lastError", "")) for each in rules]
+        return [
+            Rule(each["name"], each["health"], each.get("lastError", ""), each["query"], group["interval"])
+            for group in self._api("rules")["groups"]
+            for each in group["rules"]
+        ]
 
     def page(self, path: str) -> PageResponse:
         """One of its pages."""
