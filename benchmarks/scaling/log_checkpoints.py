@@ -74,7 +74,9 @@ class GrowingTable:
         return True
 
     def _copy(self) -> bool:
-        return self._head is not None and checkpoint_from_copy(self._store, _TABLE, self._head.version)
+        if self._head is None:
+            return False
+        return checkpoint_from_copy(self._store, _TABLE, self._head.version) is not None
 
 
 @contextmanager

@@ -199,4 +199,4 @@ def cloneable(store: Store) -> list[str]:
 
 def default_kind(store: Store) -> CloneKind:
     """The kind that copies no data: on a local disk a copy is a hard link, which every reader can open."""
-    return CloneKind.COPY if store.location.uri.startswith("file:") else CloneKind.SHALLOW
+    return CloneKind.COPY if store.is_local else CloneKind.SHALLOW

@@ -58,7 +58,7 @@ def files_of_log_checkpoint(store: Store, table: str) -> int:
     return 0 if last is None else last.num_of_add_files or 0
 
 
-def checkpoint_from_copy(store: Store, table: str, version: int) -> bool:
+def checkpoint_from_copy(store: Store, table: str, version: int) -> int | None:
     """Write a checkpoint of the newest version of a table's log from a local copy of the log's end.
 
     Args:
@@ -67,26 +67,28 @@ def checkpoint_from_copy(store: Store, table: str, version: int) -> bool:
         version: a version that was committed; newer ones are found.
 
     Returns:
-        Whether there is one now: not if the last checkpoint has several parts or is not there under its name, if
-        entries after it are missing, or if the copy would take more than 16 MiB. The table then has to be opened.
+        The live files that it names; None if it could not be written: the last checkpoint has several parts or is not
+        there under its name, entries after it are missing, or the copy would take more than 16 MiB. The table then has
+        to be opened.
 
     Raises:
         DeltaError: delta-rs can't read the log.
     """
     last = _last_checkpoint(store, table)
     if last is not None and last.version >= version:
-        return True
+        return last.num_of_add_files or 0
     with TemporaryDirectory(prefix="log-checkpoint-") as folder:
         log = Path(folder) / LOG_FOLDER
         log.mkdir()
         if not _copy_end(store, table, last, version, log):
-            return False
+            return None
         DeltaTable(folder).create_checkpoint()
         note = (log / "_last_checkpoint").read_bytes()
-        name = _checkpoint_name(msgspec.json.decode(note, type=_LastCheckpoint).version)
+        written = msgspec.json.decode(note, type=_LastCheckpoint)
+        name = _checkpoint_name(written.version)
         store.put(f"{table}/{LOG_FOLDER}/{name}", (log / name).read_bytes())
         store.put(f"{table}/{LOG_FOLDER}/_last_checkpoint", note)
-    return True
+    return written.num_of_add_files or 0
 
 
 def _copy_end(store: Store, table: str, last: _LastCheckpoint | None, version: int, log: Path) -> bool:

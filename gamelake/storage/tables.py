@@ -332,8 +332,10 @@ def checkpoint_log(store: Store, table: str, version: int, files: int = 0) -> in
     """
     try:
         # A copy of a local disk's log costs more than it saves.
-        if store.is_local or not checkpoint_from_copy(store, table, version):
-            open_table(store.location, table).create_checkpoint()
+        found = None if store.is_local else checkpoint_from_copy(store, table, version)
+        if found is not None:
+            return found
+        open_table(store.location, table).create_checkpoint()
         return files_of_log_checkpoint(store, table)
     except Exception as error:
         log.warning(

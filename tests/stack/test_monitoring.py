@@ -172,6 +172,11 @@ def test_every_rule_is_loaded_and_evaluates(prometheus: Prometheus) -> None:
     assert sorted(rule.name for rule in prometheus.rules()) == sorted(written)
 
 
+@pytest.mark.slow
+def test_the_rules_of_the_slowest_group_are_evaluated_too(prometheus: Prometheus) -> None:
+    eventually(lambda: {rule.health for rule in prometheus.rules()} == {"ok"}, timeout=660)
+
+
 @pytest.mark.usefixtures("traffic")
 def test_every_figure_that_a_rule_reads_is_there(prometheus: Prometheus) -> None:
     """A rule over a metric that is never emitted never fires, and no test of promtool sees that."""

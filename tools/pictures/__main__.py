@@ -42,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "faults" in chosen:
         _need_the_switchboard()
         address = f"{url('PORTAL_PORT')}{PRACTICE}"
-        shown = _task(address, "faults.png", "button:has-text('Switch')", certificate=str(OPERATOR))
-        _take([shown | {"height": _HEIGHT_OF_FAULTS}])
+        wait, height = "button:has-text('Switch')", _HEIGHT_OF_FAULTS
+        _take([_task(address, "faults.png", wait, height=height, certificate=str(OPERATOR))])
     if "demo" in chosen:
         frames, code = record(DEMO, " ".join(DEMO), REPOSITORY)
         if code:
@@ -80,16 +80,9 @@ def _pages_of_dev() -> list[dict[str, object]]:
     ]
 
 
-def _task(address: str, name: str, wait: str, press: str = "", certificate: str = "") -> dict[str, object]:
-    return {
-        "url": address,
-        "file": str(FOLDER / name),
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "press": press,
-        "wait": wait,
-        "certificate": certificate,
-    }
+def _task(address: str, name: str, wait: str, **others: object) -> dict[str, object]:
+    usual = {"width": _WIDTH, "height": _HEIGHT, "press": "", "certificate": ""}
+    return {"url": address, "file": str(FOLDER / name), "wait": wait} | usual | others
 
 
 def _take(tasks: Sequence[dict[str, object]]) -> None:

@@ -131,5 +131,5 @@ class Refresher:
         return 0 if newest is None else int(newest)
 
     def _discard(self, written: Sequence[BucketsWritten]) -> None:
-        for each in written:
-            self.store.delete_all([each.segment, *(f"{PLAYER_STATE}/{file.path}" for file in each.files)])
+        self.store.delete_all(each.segment for each in written)
+        self.store.delete_all(f"{PLAYER_STATE}/{file.path}" for each in written for file in each.files)

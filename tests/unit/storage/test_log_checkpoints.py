@@ -52,9 +52,9 @@ def test_readers_need_no_entry_before_a_checkpoint(tmp_path: Path) -> None:
     _append(tmp_path, 0, 5)
     before = open_table(store.location, TABLE)
 
-    assert checkpoint_from_copy(store, TABLE, 5)
+    assert checkpoint_from_copy(store, TABLE, 5) == 6
     _append(tmp_path, 6, 9)
-    assert checkpoint_from_copy(store, TABLE, 9)
+    assert checkpoint_from_copy(store, TABLE, 9) == 10
     _delete_entries(store, 0, 9)
 
     after = open_table(store.location, TABLE)
@@ -70,11 +70,11 @@ def test_readers_need_no_entry_before_a_checkpoint(tmp_path: Path) -> None:
 
 def test_each_entry_since_the_last_checkpoint_is_read_once_and_none_before_it(tmp_path: Path) -> None:
     _append(tmp_path, 0, 5)
-    assert checkpoint_from_copy(ObjectStore(tmp_path), TABLE, 5)
+    assert checkpoint_from_copy(ObjectStore(tmp_path), TABLE, 5) == 6
     _append(tmp_path, 6, 9)
     store = ObjectStore(tmp_path)
 
-    assert checkpoint_from_copy(store, TABLE, 9)
+    assert checkpoint_from_copy(store, TABLE, 9) == 10
 
     entries = [entry_path(TABLE, version) for version in range(11)]
     # The eleventh is asked for, as other writers may have committed it.
@@ -84,7 +84,7 @@ def test_each_entry_since_the_last_checkpoint_is_read_once_and_none_before_it(tm
 def test_a_checkpoint_is_of_the_newest_version_also_if_another_one_asked_for_it(tmp_path: Path) -> None:
     _append(tmp_path, 0, 9)
 
-    assert checkpoint_from_copy(ObjectStore(tmp_path), TABLE, 5)
+    assert checkpoint_from_copy(ObjectStore(tmp_path), TABLE, 5) == 10
 
     assert _checkpoints(tmp_path) == [9]
 
@@ -100,7 +100,7 @@ def test_a_damaged_or_missing_note_of_the_last_checkpoint_costs_no_checkpoint(
     _delete_entries(store, 0, 5)
     store.delete(_LAST) if last is None else store.put(_LAST, last)
 
-    assert not checkpoint_from_copy(store, TABLE, 9)
+    assert checkpoint_from_copy(store, TABLE, 9) is None
     assert checkpoint_log(store, TABLE, 9) == 10
 
     assert _checkpoints(tmp_path) == [5, 9]
@@ -112,7 +112,7 @@ def test_a_checkpoint_of_several_parts_or_of_another_name_is_read_by_the_library
     _append(tmp_path, 0, 5)
     store.put(_LAST, note)
 
-    assert not checkpoint_from_copy(store, TABLE, 5)
+    assert checkpoint_from_copy(store, TABLE, 5) is None
 
     assert _checkpoints(tmp_path) == []
 
@@ -123,9 +123,9 @@ def test_a_log_too_large_to_be_copied_is_read_by_the_library(tmp_path: Path, mon
     size = sum(len(store.get(entry_path(TABLE, version)) or b"") for version in range(6))
 
     monkeypatch.setattr(log_checkpoints, "_MOST_BYTES", size - 1)
-    assert not checkpoint_from_copy(store, TABLE, 5)
+    assert checkpoint_from_copy(store, TABLE, 5) is None
     monkeypatch.setattr(log_checkpoints, "_MOST_BYTES", size)
-    assert checkpoint_from_copy(store, TABLE, 5)
+    assert checkpoint_from_copy(store, TABLE, 5) == 6
 
 
 def test_a_version_that_has_a_checkpoint_gets_no_other(tmp_path: Path) -> None:

@@ -10,6 +10,18 @@ from gamelake.streaming.stream import Stream
 TOPIC, TOPIC_ID, NEW_TOPIC_ID = "events", "topic-1", "topic-2"
 
 
+class StandingTopic:
+    """A topic that is never made again, for a decider that reads no records."""
+
+    def id(self) -> str:
+        """Always the same."""
+        return TOPIC_ID
+
+    def batch(self, planning: object, _: object) -> object:
+        """What the decider gets."""
+        return planning
+
+
 class FailingStore(Store):
     """A store in front of which the process dies: the n-th write and all after it do not happen."""
 

@@ -232,7 +232,7 @@ def test_files_that_could_not_be_deleted_go_first_with_the_next_batch(
     assert deleted == before[:5]
 
 
-def test_the_files_of_a_batch_are_deleted_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_a_batch_are_deleted_at_once(tmp_path: Path) -> None:
     """A batch has one of each task, and the next one waits until they are deleted."""
     together = Barrier(8)
 

@@ -18,22 +18,10 @@ from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
 from gamelake.streaming.batch import FanOut, OpenStream
 from gamelake.streaming.decision import Decision
 from gamelake.streaming.flood import FloodBreaker, FloodLimit
-from tests.unit.streaming.streams import TOPIC_ID, a_stream, location_of, log_batch
+from tests.unit.streaming.streams import TOPIC_ID, StandingTopic, a_stream, location_of, log_batch
 
 # As many requests as are made to a local disk at once.
 TABLES = [game_table(f"game_{number}") for number in range(8)]
-
-
-class Topic:
-    """The topic of the stream."""
-
-    def id(self) -> str:
-        """Always the same."""
-        return TOPIC_ID
-
-    def batch(self, planning: object, _: object) -> object:
-        """What the decider gets, which reads no records."""
-        return planning
 
 
 class OneRowEach:
@@ -65,7 +53,7 @@ def take(folder: Path, batch: int) -> None:
     generation = stream.open(TOPIC_ID)
     log_batch(folder, generation, batch, {0: 8})
     with DeltaTables(location_of(folder)) as tables:
-        source = OpenStream(stream, generation, tables, cast("Any", Topic()))
+        source = OpenStream(stream, generation, tables, cast("Any", StandingTopic()))
         decider = cast("Any", OneRowEach(Store(location_of(folder))))
         FanOut(source, decider, FloodBreaker(FloodLimit(1, 1)), Failpoints())(cast("Any", None), batch)
 

@@ -29,22 +29,10 @@ from gamelake.streaming.flood import FloodBreaker, FloodLimit
 from gamelake.streaming.runner import finish_last_batch
 from gamelake.streaming.stream import Stream
 from tests.interrupted_store import InterruptedStore
-from tests.unit.streaming.streams import TOPIC, TOPIC_ID, FailingStore, location_of, log_batch
+from tests.unit.streaming.streams import TOPIC, TOPIC_ID, FailingStore, StandingTopic, location_of, log_batch
 
 KAFKA, FILES = "ingest_events", "ingest_files"
 COLUMNS = pa.schema([("game_name", pa.string()), ("event_id", pa.string())])
-
-
-class Topic:
-    """The topic of a stream."""
-
-    def id(self) -> str:
-        """Always the same."""
-        return TOPIC_ID
-
-    def batch(self, planning: object, _: object) -> object:
-        """What the decider gets, which reads no records."""
-        return planning
 
 
 class EventsDecider:
@@ -74,7 +62,7 @@ class Driver:
         self._tables = DeltaTables(location_of(folder))
         finish_last_batch(self.stream, self._tables)
         self._generation = self.stream.open(TOPIC_ID)
-        source = OpenStream(self.stream, self._generation, self._tables, cast("Any", Topic()))
+        source = OpenStream(self.stream, self._generation, self._tables, cast("Any", StandingTopic()))
         self.decider = EventsDecider(Store(location_of(folder)))
         breaker = FloodBreaker(FloodLimit(1, 1))
         self.body = FanOut(
@@ -286,7 +274,7 @@ def test_a_batch_that_another_driver_decides_during_a_start_is_committed_before_
         return opening(stream, topic_id)
 
     monkeypatch.setattr(Stream, "open", after_a_decision)
-    monkeypatch.setattr(runner, "SourceTopic", lambda *_: Topic())
+    monkeypatch.setattr(runner, "SourceTopic", lambda *_: StandingTopic())
     settings = cast("Any", SimpleNamespace(kafka=None, topic=TOPIC, stream=KAFKA))
     with DeltaTables(location_of(tmp_path)) as tables:
         source = runner.prepare(settings, store, tables)
