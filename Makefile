@@ -163,7 +163,7 @@ doctor: ## Check the machine, and the lakehouse if there is one, and print a rem
 images: ## Build the stack's images: FRESH=1: without the cache, with the latest corrections of Debian's packages
 	@compose/images.sh
 
-up: ## Start the whole stack: WORKERS=<Spark workers, 1>
+up: ## Start the whole stack: WORKERS=<Spark workers, 1> PREBUILT=<host/owner: pull the release's images instead of building them>
 	@compose/up.sh
 
 up-minimal: ## Start the stack without serving, maintenance and observability
@@ -323,7 +323,7 @@ release: $(environment) ## Build a release of the committed version in build/rel
 	@$(if $(DRY_RUN),echo "It would be built in build/release/$(version): $(release_parts) sbom licences",$(make_release))
 
 push-images: ## Push the stack's images to a container registry and list their digests in build/dist: REGISTRY=<host/owner> TAG=<tag> JOIN="<architectures that were pushed as TAG-architecture: join them under TAG>"
-	@compose/push.sh '$(REGISTRY)' '$(TAG)' $(JOIN)
+	@compose/prebuilt.sh push '$(REGISTRY)' '$(TAG)' $(JOIN)
 
 ##@ Maintain
 

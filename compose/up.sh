@@ -7,7 +7,13 @@ cd "$(dirname "$0")/.."
 read_env compose
 compose/doctor.sh ${1:+"$1"}
 compose/secrets.sh
-if [ "${OFFICIAL:-}" = 1 ]; then compose/official.sh; else compose/images.sh; fi
+if [ "${OFFICIAL:-}" = 1 ]; then
+  compose/official.sh
+elif [ -n "${PREBUILT:-}" ]; then
+  compose/prebuilt.sh pull "$PREBUILT"
+else
+  compose/images.sh
+fi
 [ "${OIDC:-0}" != keycloak ] || compose/images.sh keycloak
 compose/certificates.sh
 compose/passwords.sh

@@ -17,7 +17,7 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """DemoRun everything, check it, and write the report."""
+    """Run everything, check it, and write the report."""
     options = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -56,7 +56,7 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """LagReading no more; does not wait for a Kafka that is silent, since the thread is a daemon."""
+        """Stop reading the lag; does not wait for a Kafka that is silent, since the thread is a daemon."""
         self._ended.set()
         self._due.set()
         self._thread.join(_SHORTEST_PAUSE_SECONDS)

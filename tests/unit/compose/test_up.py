@@ -14,6 +14,7 @@ STEPS = (
     "secrets.sh",
     "images.sh",
     "official.sh",
+    "prebuilt.sh",
     "certificates.sh",
     "passwords.sh",
     "stack.sh",
@@ -86,6 +87,12 @@ def test_the_minimal_option_and_the_number_of_workers_are_passed_on(checkout: Ch
 
 def test_official_images_are_not_built(checkout: Checkout) -> None:
     assert checkout.up(OFFICIAL="1")[1][2] == "official.sh"
+
+
+def test_prebuilt_images_are_pulled_instead_of_built(checkout: Checkout) -> None:
+    (checkout.folder / "compose/.env.override").write_text("PREBUILT=registry/owner\n")
+
+    assert checkout.up()[1][2:4] == ["prebuilt.sh pull registry/owner", "certificates.sh"]
 
 
 def test_the_provider_to_try_logins_with_is_built_too(checkout: Checkout) -> None:

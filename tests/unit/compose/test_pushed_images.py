@@ -23,7 +23,8 @@ esac
 def checkout(tmp_path: Path) -> Path:
     """A checkout with the script, and a fake Docker."""
     (tmp_path / "compose").mkdir()
-    shutil.copy(COMPOSE / "push.sh", tmp_path / "compose")
+    for name in ("prebuilt.sh", "read_env.sh"):
+        shutil.copy(COMPOSE / name, tmp_path / "compose")
     (tmp_path / "compose/.env").write_text("GAMELAKE_TAG=0.2.0\n")
     docker = tmp_path / "bin/docker"
     docker.parent.mkdir()
@@ -35,7 +36,7 @@ def checkout(tmp_path: Path) -> Path:
 def push(checkout: Path, *arguments: str) -> tuple[list[str], list[str]]:
     """Run the script; returns the calls of Docker about Kafka's image, and the line of its digest."""
     environment = {"PATH": f"{checkout / 'bin'}:{os.environ['PATH']}", "LOG": str(checkout / "calls")}
-    subprocess.run((str(checkout / "compose/push.sh"), *arguments), env=environment, check=True)
+    subprocess.run((str(checkout / "compose/prebuilt.sh"), "push", *arguments), env=environment, check=True)
     calls = (checkout / "calls").read_text().splitlines()
     digests = (checkout / "build/dist/images.sha256").read_text().splitlines()
     return [call for call in calls if "kafka" in call], [line for line in digests if "kafka" in line]
