@@ -131,6 +131,10 @@ require_running() { # SERVICE
   [ -n "$("$here/stack.sh" ps --quiet --status running "$1")" ] || fail "$1 does not run: start it, to set its new secret"
 }
 
+has_volume() { # NAME
+  docker volume inspect "${project}_$1" >/dev/null 2>&1
+}
+
 # Grafana has a hash of it in its database. The password comes by standard input.
 set_grafana_password() {
   echo "rotate: grafana cli admin reset-admin-password ..."
@@ -181,9 +185,14 @@ case "$secret" in
     restart_those_with "secrets/$secret"
     ;;
   grafana-password)
-    require_running grafana
-    new_secret "$secret"
-    set_grafana_password
+    # Without a database, Grafana takes the secret at its first start.
+    if has_volume grafana; then
+      require_running grafana
+      new_secret "$secret"
+      set_grafana_password
+    else
+      new_secret "$secret"
+    fi
     ;;
   postgres-password)
     require_running postgres

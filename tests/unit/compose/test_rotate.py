@@ -29,6 +29,7 @@ case "$1 $3" in
       four | five) echo /x/secrets/spark-rpc ;;
     esac ;;
   "inspect "*) echo healthy ;;
+  "volume "*) [ ! -f "$SECRETS_DIRECTORY/../is-new" ] ;;
   *) echo "docker $*" >>"$LOG" ;;
 esac
 """
@@ -121,6 +122,16 @@ def test_a_service_that_does_not_run_keeps_a_password_that_is_set_while_it_runs(
     assert done.returncode == 1
     assert "grafana does not run" in done.stderr
     assert checkout.secrets()["grafana-password"] == "old"
+
+
+def test_a_grafana_that_never_ran_gets_the_new_password_at_its_first_start(checkout: Checkout) -> None:
+    (checkout.folder / "is-stopped").touch()
+    (checkout.folder / "is-new").touch()
+
+    assert checkout.rotate("grafana-password").returncode == 0
+
+    assert checkout.secrets()["grafana-password"] == "new"
+    assert checkout.steps == ["secrets.sh"]
 
 
 def test_all_are_replaced_one_after_the_other_then_the_certificates(checkout: Checkout) -> None:
