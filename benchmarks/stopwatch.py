@@ -62,6 +62,13 @@ def machine_cpu_seconds() -> float:
     return sum(int(machine[field]) for field in _BUSY) / os.sysconf("SC_CLK_TCK")
 
 
+def process_cpu_seconds(root: int) -> float:
+    """CPU seconds so far of a process with its descendants; 0 on systems other than Linux."""
+    if not (_PROC / "stat").exists():
+        return 0.0
+    return _tree_ticks(_processes(), root) / os.sysconf("SC_CLK_TCK")
+
+
 def _processes() -> dict[int, tuple[int, int]]:
     """Parent and CPU ticks of each process, its ended children's ticks included."""
     found = {}

@@ -14,7 +14,7 @@ from statistics import median
 
 import pyarrow as pa
 
-from benchmarks.stopwatch import machine_cpu_seconds
+from benchmarks.stopwatch import machine_cpu_seconds, process_cpu_seconds
 from benchmarks.year.listings import Listings
 from benchmarks.year.plan import SimulatedClock, YearPlan
 from benchmarks.year.stream import YearStream
@@ -35,6 +35,7 @@ _HEAD = (
     "commits",
     "decision and commits",
     "CPU of the driver",
+    "CPU of the proxy",
     "CPU of the machine",
     "its requests",
 )
@@ -68,9 +69,9 @@ def measure(far: FarStore, places: dict[int, tuple[Location, Location]], tables:
             files = task_seconds(places[at_once][0], tables)
             stream.prepare(number)
             far.count_anew()
-            machine = machine_cpu_seconds()
+            machine, proxy = machine_cpu_seconds(), process_cpu_seconds(far.pid)
             sample = stream.run_prepared(number)
-            cpu = sample.cpu_seconds, machine_cpu_seconds() - machine
+            cpu = sample.cpu_seconds, process_cpu_seconds(far.pid) - proxy, machine_cpu_seconds() - machine
             if number >= _WARM_UP:
                 samples[at_once].append((files, sample.decide_seconds, sample.commit_seconds, *cpu, far.requests))
     print(f"{tables} tables, medians of {rounds} rounds (least to greatest), seconds")
@@ -78,8 +79,9 @@ def measure(far: FarStore, places: dict[int, tuple[Location, Location]], tables:
     for at_once, found in samples.items():
         times = [spread([each[part] for each in found]) for part in range(3)]
         whole = spread([decide + commit for _, decide, commit, *_ in found])
-        driver, machine, requests = (median([each[part] for each in found]) for part in (3, 4, 5))
-        print(f"| {at_once} | {' | '.join(times)} | {whole} | {driver:.2f} | {machine:.2f} | {requests:.0f} |")
+        busy = (f"{median([each[part] for each in found]):.2f}" for part in (3, 4, 5))
+        requests = median([each[6] for each in found])
+        print(f"| {at_once} | {' | '.join(times)} | {whole} | {' | '.join(busy)} | {requests:.0f} |")
     for stream in streams.values():
         stream.__exit__(None, None, None)
 

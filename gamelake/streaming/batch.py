@@ -180,7 +180,14 @@ class FanOut(Generic[Plan]):
 
     def _take(self, planning: DataFrame, batch_id: int) -> None:
         started = time.perf_counter()
-        manifest = self._settled(batch_id) or self._decide(planning, batch_id)
+        with ThreadPoolExecutor(2) as pool:
+            # At once: none needs another, and a request to a far store takes long.
+            refreshed = pool.submit(self._order.refresh)
+            planned = pool.submit(self._stream.folder(self._generation).planned, batch_id)
+            manifest = self._settled(batch_id)
+        if manifest is None:
+            refreshed.result()
+            manifest = self._decide(planning, batch_id, planned.result())
         decided = time.perf_counter()
         self._commits.commit(manifest)
         self.observer.tables_held_back(len(self._commits.held))
@@ -202,12 +209,7 @@ class FanOut(Generic[Plan]):
             log.warning("batch_already_decided", batch=batch_id, action="finishes its commits")
         return manifest
 
-    def _decide(self, planning: DataFrame, batch_id: int) -> BatchManifest:
-        with ThreadPoolExecutor(1) as pool:
-            # Meanwhile: neither needs the other, and a request to a far store takes long.
-            refreshed = pool.submit(self._order.refresh)
-            planned = self._stream.folder(self._generation).planned(batch_id)
-            refreshed.result()
+    def _decide(self, planning: DataFrame, batch_id: int, planned: PlannedOffsets) -> BatchManifest:
         records = self._topic.batch(planning, planned)
         self._failpoints.reach(Failpoint.BEFORE_FILES)
         dedup = self._window.plan(self._generation.query_id, batch_id) if self._window else None

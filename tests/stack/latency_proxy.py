@@ -28,9 +28,10 @@ class Latency:
 
 @dataclass
 class FarStore:
-    """The proxy as its user sees it; the counts are shared with its process."""
+    """The proxy as its user sees it, with its process id; the counts are shared with its process."""
 
     url: str
+    pid: int
     _requests: "Synchronized[int]"
     _most: "Synchronized[int]"
 
@@ -59,7 +60,8 @@ def far_store(target: str, latency: Latency | None = None) -> Iterator[FarStore]
     try:
         if not ours.poll(60):
             raise TimeoutError("the proxy has not started within 60 seconds")
-        yield FarStore(f"http://127.0.0.1:{ours.recv()}", requests, most)
+        assert process.pid is not None
+        yield FarStore(f"http://127.0.0.1:{ours.recv()}", process.pid, requests, most)
     finally:
         process.terminate()
         process.join()

@@ -30,7 +30,8 @@ NAMES = re.findall(r"\w[\w-]*", (ROOT / "compose/prebuilt.sh").read_text().parti
 
 def docker(*arguments: str, content: bytes | None = None) -> str:
     """The output of a command of the engine, which has to succeed."""
-    done = subprocess.run(("docker", *arguments), input=content, capture_output=True, check=False)
+    command = (shutil.which("docker") or "docker", *arguments)
+    done = subprocess.run(command, input=content, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode().strip()
 
@@ -109,7 +110,8 @@ class PrebuiltImages:
 @pytest.fixture
 def prebuilt(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> Iterator[PrebuiltImages]:
     """A registry of the test's own; nothing of the stack need be up."""
-    if subprocess.run(("docker", "info"), capture_output=True, check=False).returncode != 0:
+    engine = shutil.which("docker")
+    if engine is None or subprocess.run((engine, "info"), capture_output=True, check=False).returncode != 0:
         missing_service("no Docker engine answers")
     (tmp_path / "compose").mkdir()
     for name in ("prebuilt.sh", "read_env.sh"):
