@@ -8,8 +8,11 @@ import pytest
 
 from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.model.games import load_games
+from gamelake.storage.appends import schema_of
+from gamelake.storage.datasets import dataset
+from gamelake.storage.delta_log import live_files
 from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables
+from gamelake.storage.tables import DeltaTables, open_table
 from gamelake.streaming.batch_commits import BatchCommits
 from gamelake.streaming.chunk import ChunkWriter, TableDay
 from gamelake.streaming.plan import WrittenFile
@@ -68,3 +71,17 @@ def test_the_files_and_the_commits_of_a_batch_do_not_wait_for_each_other(
         assert far.most_at_once > len(TABLES) // 2
     with DeltaTables(near) as tables:
         assert {tables.transaction_version(table, first.app_id) for table in TABLES} == {1}
+
+
+def test_a_small_data_file_takes_one_request(lakehouse: Location, near: Location, far: FarStore) -> None:
+    entries = TableColumns({}).agree(written(near))
+    manifest = msgspec.structs.replace(a_manifest(0, "query"), tables=entries)
+    with DeltaTables(near) as tables:
+        BatchCommits(Stream(Store(near), manifest.stream, "events"), tables).commit(manifest)
+    handle = open_table(near, TABLES[0])
+    (file,) = live_files(handle)
+
+    rows = dataset(lakehouse, TABLES[0], schema_of(handle), [file]).to_table()
+
+    assert rows.num_rows == 5
+    assert far.requests == 1

@@ -110,7 +110,11 @@ class SilverIds:
 
     @cached_property
     def _folder(self) -> fs.FileSystem:
-        return file_system(self.store.location)
+        files = (*(file for file, _, _ in self._files), *self.uncommitted)
+        return file_system(self.store.location, {self._path(file): file.size for file in files})
+
+    def _path(self, file: FileEntry) -> str:
+        return object_path(self.store.location, SILVER_EVENTS, file.relative_path)
 
     @cached_property
     def _files(self) -> list[tuple[FileEntry, int, int]]:
@@ -148,9 +152,7 @@ class SilverIds:
     def rows(self, file: FileEntry) -> Iterator[pa.RecordBatch]:
         """The columns game_name and event_id (string) of a data file, in batches."""
         try:
-            with self._folder.open_input_file(
-                object_path(self.store.location, SILVER_EVENTS, file.relative_path)
-            ) as content:
+            with self._folder.open_input_file(self._path(file)) as content:
                 yield from pq.ParquetFile(content, pre_buffer=True).iter_batches(_ROWS_AT_ONCE, columns=[_GAME, _ID])
         except FileNotFoundError:
             gone = f"{SILVER_EVENTS}/{file.relative_path} is missing: vacuum deleted a file that a batch needs"
