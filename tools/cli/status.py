@@ -16,6 +16,8 @@ _RATE = "sum by (query) (rate(gamelake_stream_records_total[1m]))"
 _UP = "max by (query) (gamelake_stream_up)"
 # A service is started again after it ends; what creates topics and the like is not.
 _RESTART_POLICY = "{{.HostConfig.RestartPolicy.Name}}"
+# Of what an alert fires for, in text; --json has all.
+_NAMED = 3
 _ALERTS = 'max by (alertname, severity, query, game, table, job) (ALERTS{alertstate="firing"})'
 
 
@@ -136,10 +138,23 @@ def as_text(status: Status) -> str:
     if status.prometheus:
         lines.append(f"streams    unknown: {status.prometheus}")
     lines += _table("streams", [_stream_line(each) for each in status.streams])
-    lines += _table("alerts", [f"{each.alert} ({each.severity}) {each.about}".rstrip() for each in status.alerts])
+    lines += _table("alerts", _alert_lines(status.alerts))
     if not status.alerts and not status.prometheus:
         lines.append("alerts     none")
     return "\n".join(lines)
+
+
+def _alert_lines(alerts: Sequence[FiringAlert]) -> list[str]:
+    """A line for each kind of alert, the critical ones first: one cause may be behind all tables of a kind."""
+    about: dict[tuple[bool, str, str], list[str]] = {}
+    for each in alerts:
+        about.setdefault((each.severity != "critical", each.alert, each.severity), []).append(each.about)
+    return [f"{alert} ({severity}) {_first(found)}".rstrip() for (_, alert, severity), found in sorted(about.items())]
+
+
+def _first(names: Sequence[str]) -> str:
+    first = ", ".join(sorted(names)[:_NAMED])
+    return f"{first} and {len(names) - _NAMED} more" if len(names) > _NAMED else first
 
 
 def _stream_line(stream: StreamStatus) -> str:

@@ -92,6 +92,18 @@ def test_a_shell_completes_commands_actions_and_options(shell: str) -> None:
         assert answer.stdout.strip() == found
 
 
+def test_many_alerts_of_one_kind_are_one_line_and_critical_ones_come_first() -> None:
+    behind = [FiringAlert(alert="GoldTableBehind", severity="warning", about=f"gold/{name}") for name in "dbcae"]
+    alerts = (*behind, FiringAlert(alert="GatewayDown", severity="critical", about=""))
+
+    lines = as_text(Status(services=(HEALTHY,), streams=(RUNNING,), alerts=alerts)).splitlines()
+
+    assert lines[-2:] == [
+        "alerts     GatewayDown (critical)",
+        "           GoldTableBehind (warning) gold/a, gold/b, gold/c and 2 more",
+    ]
+
+
 def test_a_stack_with_healthy_services_running_streams_and_no_alerts_is_healthy() -> None:
     status = Status(services=(HEALTHY,), streams=(RUNNING,))
 
