@@ -4,10 +4,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from gamelake.model.errors import GamelakeError
-from gamelake.storage.store import Location
+from tools.embedded.platform_folder import PlatformFolder
 from tools.embedded.service import REPOSITORY
 
 DIRECTORY = REPOSITORY / "build" / "demo"
@@ -64,28 +63,13 @@ def _positive(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class DemoPaths:
+class DemoPaths(PlatformFolder):
     """The files and folders of one demo directory."""
-
-    directory: Path
-
-    @classmethod
-    def under(cls, directory: Path) -> Self:
-        """Create the directory."""
-        resolved = directory.resolve()
-        (resolved / "logs").mkdir(parents=True, exist_ok=True)
-        return cls(resolved)
-
-    @property
-    def lakehouse(self) -> Location:
-        """The lakehouse with the tables."""
-        # Not as_uri(), which writes a space as %20: Spark does not decode that.
-        return Location(uri=f"file://{self.directory / 'lakehouse'}")
 
     @property
     def job_log(self) -> Path:
         """The log of the ingest job; each run appends to it."""
-        return self.directory / "logs" / "ingest_events.log"
+        return self.log("ingest_events")
 
     @property
     def lineage(self) -> Path:
@@ -95,12 +79,12 @@ class DemoPaths:
     @property
     def games_log(self) -> Path:
         """The log of the games, which send over HTTP; each run appends to it."""
-        return self.directory / "logs" / "games.log"
+        return self.log("games")
 
     @property
     def old_producers_log(self) -> Path:
         """The log of the producers that write to Kafka directly; each run appends to it."""
-        return self.directory / "logs" / "old_producers.log"
+        return self.log("old_producers")
 
     @property
     def gateway(self) -> Path:

@@ -4,11 +4,10 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from gamelake.model.errors import StartupError
-from gamelake.storage.store import Location
 from tools.embedded.ports import HOST
+from tools.embedded.platform_folder import PlatformFolder
 from tools.embedded.service import REPOSITORY
 
 DIRECTORY = REPOSITORY / "build" / "dev"
@@ -120,27 +119,8 @@ class _whole:  # noqa: N801 # argparse shows its name
 
 
 @dataclass(frozen=True, slots=True)
-class DevPaths:
+class DevPaths(PlatformFolder):
     """The files and folders of one directory."""
-
-    directory: Path
-
-    @classmethod
-    def under(cls, directory: Path) -> Self:
-        """Create the directory."""
-        resolved = directory.resolve()
-        (resolved / "logs").mkdir(parents=True, exist_ok=True)
-        return cls(resolved)
-
-    @property
-    def lakehouse(self) -> Location:
-        """The lakehouse with the tables."""
-        # Not as_uri(), which writes a space as %20: Spark does not decode that.
-        return Location(uri=f"file://{self.directory / 'lakehouse'}")
-
-    def log(self, name: str) -> Path:
-        """The log of a program; each start appends to it."""
-        return self.directory / "logs" / f"{name}.log"
 
     def heartbeat(self, name: str) -> Path:
         """The file that a job touches while it is healthy; jobs of one process append their names."""
