@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -15,12 +15,18 @@ from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack, gamelake
 from tests.stack.prometheus import Prometheus
 
+MUCH = 100  # events per second
 FAULTS = load_faults(ROOT / "monitoring/faults.yaml")
-# One at a time: each stops or slows what the others need. Those of traffic don't, and run together.
+# One at a time: each stops or slows what the others need. Those of traffic don't, and run together: first those that
+# send little, since late events have to be a part of all events, then the others.
 ALONE = [
     pytest.param(fault, id=name) for name, fault in FAULTS.items() if not isinstance(fault.injection, FaultyTraffic)
 ]
-TRAFFIC = [fault for fault in FAULTS.values() if isinstance(fault.injection, FaultyTraffic)]
+SENDERS = [(fault, fault.injection.rate) for fault in FAULTS.values() if isinstance(fault.injection, FaultyTraffic)]
+TRAFFIC = [
+    pytest.param([fault for fault, rate in SENDERS if rate <= MUCH], id="small"),
+    pytest.param([fault for fault, rate in SENDERS if rate > MUCH], id="large"),
+]
 SHOWN_WITHIN_SECONDS = 600
 # What was stopped starts; a rate over ten minutes forgets the fault; an alert keeps on for its own time.
 ENDS_WITHIN_SECONDS = 1500
@@ -100,12 +106,13 @@ def test_a_fault_is_seen_and_ended(fault: Fault) -> None:
         eventually(lambda: not any(fires(alert) for alert in fault.alerts), timeout=ENDS_WITHIN_SECONDS)
 
 
-def test_faults_of_traffic_are_seen_and_ended_each_by_itself() -> None:
-    alerts = [alert for fault in TRAFFIC for alert in fault.alerts]
+@pytest.mark.parametrize("faults", TRAFFIC)
+def test_faults_of_traffic_are_seen_and_ended_each_by_itself(faults: Sequence[Fault]) -> None:
+    alerts = [alert for fault in faults for alert in fault.alerts]
     eventually(lambda: not any(fires(alert) for alert in alerts), timeout=ENDS_WITHIN_SECONDS)
 
-    with switched_on(*TRAFFIC):
-        for fault in sorted(TRAFFIC, key=lambda each: each.within):
+    with switched_on(*faults):
+        for fault in sorted(faults, key=lambda each: each.within):
             for alert in fault.alerts:
                 eventually(lambda: fires(alert), timeout=fault.within)  # noqa: B023 # at once
             eventually(lambda: shows(fault), timeout=SHOWN_WITHIN_SECONDS)  # noqa: B023 # at once
