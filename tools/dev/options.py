@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gamelake.model.errors import StartupError
-from tools.embedded.ports import HOST
 from tools.embedded.platform_folder import PlatformFolder
+from tools.embedded.ports import HOST
 from tools.embedded.service import REPOSITORY
 
 DIRECTORY = REPOSITORY / "build" / "dev"
