@@ -15,17 +15,18 @@ from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack, gamelake
 from tests.stack.prometheus import Prometheus
 
-MUCH = 100  # events per second
 FAULTS = load_faults(ROOT / "monitoring/faults.yaml")
 # One at a time: each stops or slows what the others need. Those of traffic don't, and run together: first those that
-# send little, since late events have to be a part of all events, then the others.
+# send little, as late events are noticed by their share of all events, then the others.
 ALONE = [
     pytest.param(fault, id=name) for name, fault in FAULTS.items() if not isinstance(fault.injection, FaultyTraffic)
 ]
 SENDERS = [(fault, fault.injection.rate) for fault in FAULTS.values() if isinstance(fault.injection, FaultyTraffic)]
+LITTLE = 100  # events per second
+# With how many games have played by their end: one that only a fault has played would be silent for a day.
 TRAFFIC = [
-    pytest.param([fault for fault, rate in SENDERS if rate <= MUCH], id="small"),
-    pytest.param([fault for fault, rate in SENDERS if rate > MUCH], id="large"),
+    pytest.param([fault for fault, rate in SENDERS if rate <= LITTLE], 3, id="little"),
+    pytest.param([fault for fault, rate in SENDERS if rate > LITTLE], 30, id="much"),
 ]
 SHOWN_WITHIN_SECONDS = 600
 # What was stopped starts; a rate over ten minutes forgets the fault; an alert keeps on for its own time.
@@ -106,8 +107,8 @@ def test_a_fault_is_seen_and_ended(fault: Fault) -> None:
         eventually(lambda: not any(fires(alert) for alert in fault.alerts), timeout=ENDS_WITHIN_SECONDS)
 
 
-@pytest.mark.parametrize("faults", TRAFFIC)
-def test_faults_of_traffic_are_seen_and_ended_each_by_itself(faults: Sequence[Fault]) -> None:
+@pytest.mark.parametrize(("faults", "games"), TRAFFIC)
+def test_faults_of_traffic_are_seen_and_ended_each_by_itself(faults: Sequence[Fault], games: int) -> None:
     alerts = [alert for fault in faults for alert in fault.alerts]
     eventually(lambda: not any(fires(alert) for alert in alerts), timeout=ENDS_WITHIN_SECONDS)
 
@@ -118,7 +119,6 @@ def test_faults_of_traffic_are_seen_and_ended_each_by_itself(faults: Sequence[Fa
             eventually(lambda: shows(fault), timeout=SHOWN_WITHIN_SECONDS)  # noqa: B023 # at once
             follow_remedy(fault)
             assert not is_on(fault)
-        # Games that only faults have played would be silent for a day.
-        gamelake("load", "set", "100", "--games", "30", "--minutes", "240")
+        gamelake("load", "set", "100", "--games", str(games), "--minutes", "240")
         for alert in alerts:
             eventually(lambda: not fires(alert), timeout=TRAFFIC_ENDS_WITHIN_SECONDS)  # noqa: B023 # at once
