@@ -51,7 +51,7 @@ class Release:
 
         Raises:
             ReleaseError: its tree differs from its commit, its version was released before, has another tag, is not the
-                same everywhere, or has no section in the changelog.
+                same everywhere, or is not the first section of the changelog.
         """
         if changed := _git(project, "status", "--porcelain"):
             raise ReleaseError(f"the tree is not what was committed; commit, or remove:\n{changed}")
@@ -72,6 +72,10 @@ class Release:
         notes = sections.get(version, "").strip()
         if not notes:
             raise ReleaseError(f"CHANGELOG.md has no section `## {version}`; rename `## Unreleased` to it")
+        if (newest := next(iter(sections))) != version:
+            raise ReleaseError(
+                f"CHANGELOG.md has `## {newest}` above `## {version}`; raise the version, or move its entries down"
+            )
         return cls(project, version, notes)
 
     @property

@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
     files = {
         ".gitignore": "/build/\n",
         "pyproject.toml": '[project]\nname = "gamelake"\nversion = "0.2.0"\n',
-        "CHANGELOG.md": "# Changelog\n\n## Unreleased\n\n- Later.\n\n## 0.2.0\n\n- New.\n- Newer.\n\n## 0.1.0\n",
+        "CHANGELOG.md": "# Changelog\n\n## 0.2.0\n\n- New.\n- Newer.\n\n## 0.1.0\n",
         "compose/.env": "# Versions\nGAMELAKE_TAG=0.2.0\n",
         "deploy/helm/gamelake/Chart.yaml": "version: 7.0.0\nappVersion: 0.2.0\n",
         "build/dist/gamelake-0.2.0-py3-none-any.whl": "wheel",
@@ -101,6 +101,13 @@ def test_a_version_without_a_section_in_the_changelog_is_refused(project: Path) 
         Release.of(project)
 
 
+def test_a_change_above_the_section_of_its_version_is_refused(project: Path) -> None:
+    change(project, "CHANGELOG.md", "## 0.2.0", "## Unreleased\n\n- Later.\n\n## 0.2.0")
+
+    with pytest.raises(ReleaseError, match=r"has `## Unreleased` above `## 0.2.0`"):
+        Release.of(project)
+
+
 @pytest.mark.parametrize("file", ["compose/.env", "deploy/helm/gamelake/Chart.yaml"])
 def test_a_version_that_is_not_the_same_everywhere_is_refused(project: Path, file: str) -> None:
     change(project, file, "0.2.0", "0.1.9")
@@ -114,7 +121,7 @@ def test_a_version_is_released_from_one_commit_only(project: Path, kind: tuple[s
     git(project, "tag", *kind, "v0.2.0")
     assert Release.of(project).version == "0.2.0"
 
-    change(project, "CHANGELOG.md", "Later", "Even later")
+    change(project, "CHANGELOG.md", "Newer", "Newest")
 
     with pytest.raises(ReleaseError, match="tag of another commit; raise the version"):
         Release.of(project)
