@@ -1,5 +1,6 @@
 """The Spark session of every job: one of its own, or one that several jobs of a process share."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -40,7 +41,6 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     # Executors of a cluster may get the library only with a task, which is too late for this process.
     "spark.python.daemon.module": "gamelake.streaming.python_daemon",
 }
@@ -82,6 +82,8 @@ def spark_session(name: str, lakehouse: Location, jars: Path | None, *, only_pla
         SettingsError: the folder has no jars.
     """
     configuration = SparkConf().setAppName(name).setAll([*_CONFIGURATION.items(), *store_options(lakehouse).items()])
+    # A bar of the tasks, for a person who waits for a job; in a log it would be noise.
+    configuration.set("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     configuration.set("spark.driver.extraJavaOptions", " ".join(jvm_options(jars, only_plans=only_plans)))
     if jars is not None:
         configuration.setAll([*_LOCAL.items(), ("spark.jars", ",".join(_jars(jars)))])

@@ -17,7 +17,7 @@ from pathlib import Path
 from gamelake.kafka import KafkaAccess, read_credentials
 from gamelake.model import credentials
 from gamelake.model.credentials import ServerCredentials
-from gamelake.model.errors import GamelakeError
+from gamelake.model.errors import GamelakeError, StartupError
 from gamelake.storage.settings import LakehouseSettings
 from gamelake.storage.store import Location
 from gamelake.trino import TrinoAccess
@@ -202,6 +202,21 @@ def containers() -> list[Container]:
     lines = compose("ps", "--all", "--format", "json").splitlines()
     found = [json.loads(line) for line in lines if line.startswith("{")]
     return [Container(each["ID"], each["Service"], each["State"], each["Health"], each["Project"]) for each in found]
+
+
+def running_containers() -> list[Container]:
+    """All containers of the stack, which runs.
+
+    Raises:
+        StartupError: it does not run, or docker is not available.
+    """
+    try:
+        found = containers()
+    except StackError as error:
+        raise StartupError(str(error)) from error
+    if not any(each.state == "running" for each in found):
+        raise StartupError("the stack does not run: make up starts it")
+    return found
 
 
 def is_healthy(service: str) -> bool:

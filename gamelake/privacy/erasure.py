@@ -127,8 +127,9 @@ class PlayerErasure:
         # The lease keeps out replays and restores, which could commit such rows again after this.
         with revision_lease(self.store):
             tables = player_tables(self.store)
-            for table in tables:
+            for number, table in enumerate(tables, 1):
                 RowEraser(self.store, table, player_filter, request.run, self.failpoints).erase()
+                log.info("rows_erased", table=table.name, number=number, tables=len(tables))
             # After the rows: clones that are made from now on have none of them.
             return tables, self._drop_clones(player_filter)
 

@@ -11,12 +11,12 @@ import msgspec
 from gamelake.model.errors import GamelakeError, StartupError
 from gamelake.observability.faults import fault_named, load_faults
 from gamelake.program import FAILED, OK, run
-from tools.cli import credentials, faults, status, switchboard
-from tools.cli.completion import SHELLS, script
+from tools.cli import credentials, doctor, faults, status, switchboard
+from tools.cli.completion import SHELLS, complete_with, script
 from tools.cli.jobs import COMMANDS
 from tools.cli.load import GAMES, MINUTES, load, set_load
 from tools.embedded.service import REPOSITORY
-from tools.stack import COMPOSE, containers
+from tools.stack import COMPOSE, running_containers
 
 _NOTHING_DONE = 2
 _LONGEST_MINUTES = 24 * 60
@@ -28,11 +28,11 @@ _EXIT_CODES = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] in COMMANDS:
-        # These have options of their own, which are theirs to parse.
-        return COMMANDS[given[0]].run(given[1:])
-    options = parser().parse_args(given)
     try:
+        if given and given[0] in COMMANDS:
+            # These have options of their own, which are theirs to parse.
+            return COMMANDS[given[0]].run(given[1:])
+        options = parser().parse_args(given)
         return int(options.command(options))
     except GamelakeError as error:
         print(f"gamelake: {error}", file=sys.stderr)
@@ -46,36 +46,38 @@ def parser() -> argparse.ArgumentParser:
 
     def command(name: str, summary: str, action: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=summary, description=summary, epilog=_EXIT_CODES)
-        made.set_defaults(command=action)
+        made.set_defaults(command=action, json=False)
         return made
 
     _with_json(command("status", "Show services, streams and firing alerts; 1 if something is not healthy.", _status))
     shown = _with_json(command("credentials", "Show addresses and users; with a name, that secret.", _credentials))
-    shown.add_argument("secret", nargs="?", metavar="SECRET", help="a file in compose/secrets, such as trino-analyst")
+    secret = shown.add_argument("secret", nargs="?", metavar="SECRET", help="a file of compose/secrets: trino-analyst")
+    complete_with(secret, credentials.secret_names())
     asked = _with_json(command("sql", "Query Trino; without a statement, its command line.", _sql))
     asked.add_argument("statement", nargs="?", metavar="SQL")
     asked.add_argument("--user", default="analyst", help="of contracts/access.yaml; default: analyst")
     _add_load(command("load", "Show, set or stop the load of simulated players.", _load))
     _add_fault(command("fault", "List faults to practise with, and switch them on and off.", _fault))
     command("switchboard", "Put switches for load and faults on the portal, until Ctrl-C.", _switchboard)
-    command("doctor", "Check the machine and the lakehouse, with a remedy for each problem.", _doctor)
+    _with_json(command("doctor", "Check the machine and the lakehouse, with a remedy for each problem.", _doctor))
     completion = command("completion", "Print a script for a shell, which completes the commands.", _completion)
     completion.add_argument("shell", choices=SHELLS)
     for name, each in COMMANDS.items():
-        # Only for the list: `main` passes their arguments on.
-        commands.add_parser(name, help=f"{each.summary}; see its --help", add_help=False)
+        # Only for the list and for completion: `main` passes their arguments on.
+        _with_json(commands.add_parser(name, help=f"{each.summary}; see its --help"))
     return whole
 
 
 def _with_json(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    command.add_argument("--json", action="store_true", help="print JSON")
+    # Not set where it is not given: `load --json set` and `load set --json` mean the same.
+    command.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
     return command
 
 
 def _add_load(command: argparse.ArgumentParser) -> None:
     _with_json(command)
     actions = command.add_subparsers(dest="action", metavar="ACTION")
-    begun = actions.add_parser("set", help="start a load, or replace the one that runs")
+    begun = _with_json(actions.add_parser("set", help="start a load, or replace the one that runs"))
     begun.add_argument("rate", type=_whole(1, 1_000_000), metavar="RATE", help="events per second")
     begun.add_argument("--games", type=_whole(1, 30), default=GAMES, help="games that are played; default: %(default)s")
     begun.add_argument(
@@ -84,7 +86,7 @@ def _add_load(command: argparse.ArgumentParser) -> None:
         default=MINUTES,
         help="after which it ends by itself; default: %(default)s",
     )
-    actions.add_parser("stop", help="end the load")
+    _with_json(actions.add_parser("stop", help="end the load"))
 
 
 def _add_fault(command: argparse.ArgumentParser) -> None:
@@ -95,8 +97,9 @@ def _add_fault(command: argparse.ArgumentParser) -> None:
         ("off", "switch a fault off; without a name, all of them"),
         ("show", "show what a fault does, and its remedy"),
     ):
-        action = actions.add_parser(name, help=summary)
-        action.add_argument("fault", nargs="?" if name == "off" else None, metavar="NAME")
+        action = _with_json(actions.add_parser(name, help=summary))
+        named = action.add_argument("fault", nargs="?" if name == "off" else None, metavar="NAME")
+        complete_with(named, load_faults(faults.FAULTS))
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
@@ -117,6 +120,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _credentials(options: argparse.Namespace) -> int:
     if options.secret is None:
+        running_containers()
         found = credentials.addresses()
         _print(found if options.json else credentials.as_text(found))
     else:
@@ -127,6 +131,7 @@ def _credentials(options: argparse.Namespace) -> int:
 
 def _sql(options: argparse.Namespace) -> int:
     form = "JSON" if options.json else "ALIGNED"
+    running_containers()
     asked = () if options.statement is None else (f"--output-format={form}", f"--execute={options.statement}")
     command = (str(COMPOSE / "sql.sh"), options.user, *asked)
     source = None if options.statement is None else subprocess.DEVNULL
@@ -134,6 +139,7 @@ def _sql(options: argparse.Namespace) -> int:
 
 
 def _load(options: argparse.Namespace) -> int:
+    running_containers()
     if options.action == "set":
         set_load(options.rate, options.games, options.minutes)
     elif options.action == "stop":
@@ -150,11 +156,11 @@ def _fault(options: argparse.Namespace) -> int:
     known = load_faults(faults.FAULTS)
     name = getattr(options, "fault", None)
     chosen = list(known.values()) if name is None else [fault_named(known, name)]
-    running = containers()
+    running = running_containers()
     if options.action in {"on", "off"}:
         for fault in chosen:
             faults.switch(fault, running, on=options.action == "on")
-        running = containers()
+        running = running_containers()
     states = [faults.state_of(fault, running) for fault in chosen]
     _print(states if options.json else faults.as_text(states))
     return OK
@@ -165,11 +171,13 @@ def _switchboard(_: argparse.Namespace) -> int:
     return OK
 
 
-def _doctor(_: argparse.Namespace) -> int:
-    codes = [
-        subprocess.run((str(COMPOSE / name),), cwd=REPOSITORY, check=False).returncode
-        for name in ("doctor.sh", "checkup.sh")
-    ]
+def _doctor(options: argparse.Namespace) -> int:
+    if options.json:
+        found = doctor.examine()
+        _print(found)
+        return FAILED if found.any_failed else OK
+    checks = (doctor.MACHINE, doctor.LAKEHOUSE)
+    codes = [subprocess.run((check,), cwd=REPOSITORY, check=False).returncode for check in checks]
     return FAILED if any(codes) else OK
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tools.embedded.service import REPOSITORY
-from tools.stack import COMPOSE
+from tools.stack import COMPOSE, running_containers
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,28 +17,41 @@ class ContainerCommand:
         service: of compose.
         module: Python's name of the program.
         summary: one line for the list of commands.
+        prints_json: whether it prints JSON anyway, and has no option `--json`.
     """
 
     service: str
     module: str
     summary: str
+    prints_json: bool = True
 
     def command_line(self, arguments: Sequence[str], *, has_terminal: bool) -> tuple[str, ...]:
         """What runs it."""
         terminal = () if has_terminal else ("--no-TTY",)
         stack = (str(COMPOSE / "stack.sh"), "run", "--rm", "--no-deps", *terminal, self.service)
-        return (*stack, "python", "-m", self.module, *arguments)
+        options = [each for each in arguments if not (self.prints_json and each == "--json")]
+        return (*stack, "python", "-m", self.module, *options)
 
     def run(self, arguments: Sequence[str]) -> int:
-        """Run it with this process's input and output; returns its exit code."""
+        """Run it with this process's input and output; returns its exit code.
+
+        Raises:
+            StartupError: the stack does not run.
+        """
+        if not {"--help", "-h"} & set(arguments):
+            running_containers()
         has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
         command = self.command_line(arguments, has_terminal=has_terminal)
         return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
 
 
 COMMANDS: Mapping[str, ContainerCommand] = {
-    "smoke": ContainerCommand("tools", "tools.smoke", "send one event and wait until Trino returns it"),
-    "verify": ContainerCommand("tools", "jobs.verify", "compare the tables with the batches' manifests"),
+    "smoke": ContainerCommand(
+        "tools", "tools.smoke", "send one event and wait until Trino returns it", prints_json=False
+    ),
+    "verify": ContainerCommand(
+        "tools", "jobs.verify", "compare the tables with the batches' manifests", prints_json=False
+    ),
     "restore": ContainerCommand("maintenance", "jobs.restore", "restore tables to a version, a time or a batch"),
     "replay": ContainerCommand("maintenance", "jobs.replay", "decode dead letters or quarantined rows again"),
     "clone": ContainerCommand("maintenance", "jobs.clone", "clone tables without copying their files"),

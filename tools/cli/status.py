@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gamelake.model.errors import StartupError
-from tools.stack import StackError, containers, page, run
+from tools.stack import StackError, page, run, running_containers
 
 _BEHIND = "max by (query) (gamelake_stream_seconds_behind)"
 _RATE = "sum by (query) (rate(gamelake_stream_records_total[1m]))"
@@ -71,12 +70,9 @@ def current() -> Status:
     """The state now.
 
     Raises:
-        StartupError: the stack does not run.
-        StackError: docker is not available.
+        StartupError: the stack does not run, or docker is not available.
     """
     services = _services()
-    if not services:
-        raise StartupError("the stack does not run: make up starts it")
     if not any(each.service == "prometheus" for each in services):
         return Status(services=services, prometheus="Prometheus is not part of this stack")
     try:
@@ -86,7 +82,7 @@ def current() -> Status:
 
 
 def _services() -> tuple[ServiceStatus, ...]:
-    found = containers()
+    found = running_containers()
     exited = [each.id for each in found if each.state == "exited"]
     policies = run(("docker", "inspect", "--format", _RESTART_POLICY, *exited)).split() if exited else []
     one_shots = {each for each, policy in zip(exited, policies, strict=True) if policy == "no"}

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gamelake.observability.health import HealthVerdict
 from tools.cli.__main__ import main, parser
 from tools.cli.completion import SHELLS, script, words
+from tools.cli.doctor import finding
 from tools.cli.jobs import COMMANDS
 from tools.cli.status import FiringAlert, ServiceStatus, Status, StreamStatus, as_text
 
@@ -18,10 +20,25 @@ HEALTHY = ServiceStatus(service="kafka", state="healthy", is_healthy=True)
 RUNNING = StreamStatus(query="ingest_events", runs=True, seconds_behind=1.25, records_per_second=4_999.6)
 
 
+def program_of(name: str) -> str:
+    """The code that parses the arguments of a job."""
+    path = REPOSITORY / COMMANDS[name].module.replace(".", "/")
+    file = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "settings.py"
+    return file.read_text(encoding="utf-8")
+
+
 def gamelake(*arguments: str, folder: Path = REPOSITORY) -> "subprocess.CompletedProcess[str]":
     """Run it as a user does."""
     command = (sys.executable, "-m", "gamelake", *arguments)
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def no_docker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """There is no command `docker`."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (tmp_path / "docker").write_text("#!/bin/sh\necho 'there is no engine' >&2\nexit 1\n")
+    (tmp_path / "docker").chmod(0o755)
 
 
 @pytest.mark.parametrize("name", words(parser()))
@@ -57,6 +74,63 @@ def test_wrong_arguments_change_nothing_and_exit_with_2(arguments: tuple[str, ..
     assert ended.value.code == 2
 
 
+@pytest.mark.usefixtures("no_docker")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status",),
+        ("credentials",),
+        ("sql", "SELECT 1"),
+        ("load", "stop"),
+        ("fault",),
+        ("verify",),
+        ("restore", "--all"),
+    ],
+)
+def test_without_a_running_stack_nothing_is_done_and_the_exit_code_is_2(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+
+    assert "there is no engine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["load --json set 5", "load set 5 --json", "fault on x --json", "fault --json on x"])
+def test_json_may_stand_before_or_after_an_action(line: str) -> None:
+    assert parser().parse_args(line.split()).json
+
+
+@pytest.mark.parametrize("line", ["load", "load set 5", "fault off", "status", "doctor"])
+def test_without_the_option_no_json_is_printed(line: str) -> None:
+    assert not parser().parse_args(line.split()).json
+
+
+def test_lines_of_the_machines_checks_are_findings() -> None:
+    met = finding("PASS memory: the engine has 9 MiB; that is enough")
+    unmet = finding("FAIL cores: the engine has 1; and that is little; give it more")
+
+    assert (met.verdict, met.need, met.found, met.remedy) == (
+        HealthVerdict.PASS,
+        "memory",
+        "the engine has 9 MiB; that is enough",
+        "",
+    )
+    assert (unmet.verdict, unmet.need, unmet.found, unmet.remedy) == (
+        HealthVerdict.FAIL,
+        "cores",
+        "the engine has 1; and that is little",
+        "give it more",
+    )
+
+
+@pytest.mark.usefixtures("no_docker")
+def test_doctor_prints_its_findings_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 1
+
+    [finding] = json.loads(capsys.readouterr().out)["machine"]
+    assert (finding["verdict"], finding["need"]) == ("FAIL", "engine")
+
+
 def test_an_unknown_secret_is_refused_with_the_names_of_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["credentials", "../compose.yaml"]) == 2
 
@@ -65,10 +139,18 @@ def test_an_unknown_secret_is_refused_with_the_names_of_those_there_are(capsys: 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_job_gets_its_arguments_as_they_are_in_a_container_that_is_removed(name: str) -> None:
-    command = COMMANDS[name].command_line(["--json", "a b"], has_terminal=False)
+    command = COMMANDS[name].command_line(["--dry-run", "a b"], has_terminal=False)
 
     assert command[1:5] == ("run", "--rm", "--no-deps", "--no-TTY")
-    assert command[-5:] == ("python", "-m", COMMANDS[name].module, "--json", "a b")
+    assert command[-5:] == ("python", "-m", COMMANDS[name].module, "--dry-run", "a b")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_json_is_an_option_of_each_job_also_of_those_that_print_nothing_else(name: str) -> None:
+    command = COMMANDS[name].command_line(["--json"], has_terminal=False)
+
+    has_option = '"--json"' in program_of(name)
+    assert command[-1] == ("--json" if has_option else COMMANDS[name].module)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -83,7 +165,14 @@ def test_a_shell_completes_commands_actions_and_options(shell: str) -> None:
     made = script(shell, parser())
 
     assert subprocess.run(("/bin/bash", "-n"), input=made, text=True, check=False).returncode == 0
-    for typed, found in (("gamelake st", "status"), ("gamelake load s", "set stop"), ("gamelake sql --u", "--user")):
+    for typed, found in (
+        ("gamelake st", "status"),
+        ("gamelake load s", "set stop"),
+        ("gamelake sql --u", "--user"),
+        ("gamelake load set 5 --m", "--minutes"),
+        ("gamelake fault on gateway", "gateway-down"),
+        ("gamelake restore --j", "--json"),
+    ):
         arguments = typed.split()
         ask = f'COMP_WORDS=({typed}); COMP_CWORD={len(arguments) - 1}; _gamelake; echo "${{COMPREPLY[@]}}"'
         # A shell without programmable completion has no `complete`; bash in a container may lack it.
