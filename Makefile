@@ -179,7 +179,7 @@ dbt: $(engines) ## Build the models of sql/dbt with DuckDB in build/dbt (GAMELAK
 	@mkdir -p build/dbt && DBT_TARGET_PATH=build/dbt/target DBT_LOG_PATH=build/dbt/logs \
 	  build/engines/bin/dbt build --project-dir sql/dbt --profiles-dir sql/dbt
 
-pictures: $(environment) $(browser) ## Make docs/pictures again: W=<demo, pages (make dev must run), faults (make up, make portal, gamelake switchboard); all if empty>
+pictures: $(environment) $(browser) ## Make docs/pictures again: W=<demo, pages (make dev must run), faults (make up, gamelake switchboard); all if empty>
 	@$(python) -m tools.pictures $(W)
 
 # The value is passed on unexpanded: SQL has its own dollars and quotes.
@@ -213,10 +213,8 @@ quality-daily: ## Let the running stack validate each day after it ends, hold go
 	@$(stack) up --detach --wait --no-deps quality data-docs
 	@compose/urls.sh | grep 'Data Docs'
 
-portal: docs ## Start the portal of the running stack: one page of what runs, links, the docs site, questions to run
-	@mkdir -p -m 700 build/switchboard && mkdir -p -m 755 build/switchboard/socket build/portal
-	@$(python) -m tools.lineage --stack --output build/portal/lineage.html >/dev/null || echo "The portal has no lineage yet: make portal draws it again."
-	@$(stack) up --detach --wait --no-deps portal
+portal: docs ## Give the portal of the running stack the docs site, and the lineage of the tables as it is now
+	@$(python) -m tools.lineage --stack --output build/portal/lineage.html >/dev/null || echo "The lineage could not be drawn: run make portal again once there are tables."
 	@compose/urls.sh | grep 'Portal'
 
 down: ## Stop the stack; its data stays
@@ -267,8 +265,8 @@ more := FAULT_SEEDS=$(or $(FAULT_SEEDS),100) FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES)
 test-long: setup ## Run all tests that need no Docker, for hours: more kills, longer outages, and different random examples at each run
 	@$(with_java) $(for_seconds) $(more) $(call pytest,long) $(spread) tests/unit tests/spark tests/embedded
 
-test-stack: setup ## Bring the stack up, run the tests that need it, and take it down
-	@$(with_java) $(for_seconds) tests/stack/run.sh
+test-stack: setup $(browser_in_ci) ## Bring the stack up, run the tests that need it, and take it down: K="<pytest's expression of the tests to run, all>"
+	@$(with_java) $(for_seconds) tests/stack/run.sh $(if $(K),-k '$(K)')
 
 chart-check: $(environment) $(filter build/helm/%,$(HELM)) ## Render, lint and validate the Helm chart with Helm (HELM=<its path>; where there is no wheel of it, it is built from source)
 	@HELM='$(HELM)' $(call pytest,chart) tests/unit/chart

@@ -73,7 +73,9 @@ Next:
   make smoke        send one event and wait until Trino returns it
   make demo-stack   simulate players
   make sql          query Trino; make sql Q="SELECT count(*) FROM silver.events"
+  make portal       give the portal these documents, and the lineage of the tables
   make help         all targets
+  .venv/bin/gamelake --help   status, load, faults to practise with, recoveries (make setup installs it)
 EOT
 echo "Clients trust the authority in compose/certificates/ca.pem. The operator's certificate is in operator.pem there,"
 echo "for browsers in operator.p12, whose password is 'operator'."

@@ -1,6 +1,7 @@
 """Opens the portal in Chromium as a person does, by the keyboard, and prints what it found as JSON.
 
-Run by the Python of build/browser (make browser), which has Playwright and axe: `portal_in_a_browser.py CHROMIUM URL`.
+Run by the Python of build/browser (make browser), which has Playwright and axe: `portal_in_a_browser.py CHROMIUM URL`
+for the portal of `make dev`, `portal_in_a_browser.py CHROMIUM URL CERTIFICATE` for that of the stack, which wants one.
 """
 
 import json
@@ -118,41 +119,76 @@ def read_documents(page: Page) -> dict[str, Any]:
     return {"diagrams": diagrams, "not_drawn": not_drawn, "results": page.locator(".md-search-result__item").count()}
 
 
-def main(chromium: str, url: str) -> None:
+def copied(watched: Watched) -> str:
+    """What the first button that copies a command has copied."""
+    watched.page.locator("button[data-copy]").first.click()
+    watched.page.wait_for_selector("button[data-copy]:has-text('Copied')")
+    text: str = watched.page.evaluate("navigator.clipboard.readText()")
+    return text
+
+
+def check_stack(browser: Browser, url: str, certificate: str) -> dict[str, Any]:
+    """The pages of the stack's portal: that of load and faults has a button for each."""
+    found: dict[str, Any] = {"violations": [], "problems": []}
+    options = {
+        "client_certificates": [{"origin": url, "certPath": certificate, "keyPath": certificate}],
+        # No browser knows the authority of this machine.
+        "ignore_https_errors": True,
+        "permissions": ["clipboard-read", "clipboard-write"],
+    }
+    for scheme in ("light", "dark"):
+        for path in ("/", "/practice"):
+            with opened(browser, f"{url}{path}", color_scheme=scheme, **options) as watched:
+                found["violations"] += watched.violations()
+                if path == "/":
+                    found["copied"] = copied(watched)
+                else:
+                    found["switches"] = watched.page.get_by_role("button", name="Switch on").count()
+                found["problems"] += watched.problems
+    return found
+
+
+def check_dev(browser: Browser, url: str) -> dict[str, Any]:
+    """All that the portal of `make dev` can do."""
+    found: dict[str, Any] = {"violations": {}, "problems": [], "hosts": []}
+    for scheme in ("light", "dark"):
+        with opened(browser, url, color_scheme=scheme) as home:
+            found["violations"][scheme] = home.violations()
+            found[f"background_{scheme}"] = home.page.evaluate("getComputedStyle(document.body).backgroundColor")
+            found["refreshed"] = refreshed(home)
+            found["problems"] += home.problems
+            found["hosts"] += home.hosts
+            found["without_portal"] = without_portal(home)
+    with opened(browser, url) as home:
+        found["by_keyboard"] = run_by_keyboard(home)
+        found["problems"] += home.problems
+    with opened(browser, url, java_script_enabled=False) as home:
+        home.page.get_by_role("button", name=f"Run: {QUESTION}").click()
+        home.page.wait_for_selector("[role=status]")
+        found["without_script"] = home.page.inner_text("[role=status]")
+    with opened(browser, url, viewport={"width": 320, "height": 640}) as home:
+        found["wider_than_a_phone"] = home.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    with opened(browser, f"{url}/practice") as practice:
+        found["load"] = set_load(practice, "50")
+        found["hosts"] += practice.hosts
+    with opened(browser, f"{url}/lineage") as lineage:
+        found["lineage"] = lineage.page.locator("svg").count()
+        found["problems"] += lineage.problems
+        found["hosts"] += lineage.hosts
+    with opened(browser, f"{url}/documents/") as documents:
+        found["documents"] = read_documents(documents.page)
+        found["problems"] += documents.problems
+        found["hosts"] += documents.hosts
+    return found
+
+
+def main(chromium: str, url: str, certificate: str = "") -> None:
     """Check everything, and print it."""
     # The sandbox of Chromium does not work for root, as whom CI runs.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        found: dict[str, Any] = {"violations": {}, "problems": [], "hosts": []}
-        for scheme in ("light", "dark"):
-            with opened(browser, url, color_scheme=scheme) as home:
-                found["violations"][scheme] = home.violations()
-                found[f"background_{scheme}"] = home.page.evaluate("getComputedStyle(document.body).backgroundColor")
-                found["refreshed"] = refreshed(home)
-                found["problems"] += home.problems
-                found["hosts"] += home.hosts
-                found["without_portal"] = without_portal(home)
-        with opened(browser, url) as home:
-            found["by_keyboard"] = run_by_keyboard(home)
-            found["problems"] += home.problems
-        with opened(browser, url, java_script_enabled=False) as home:
-            home.page.get_by_role("button", name=f"Run: {QUESTION}").click()
-            home.page.wait_for_selector("[role=status]")
-            found["without_script"] = home.page.inner_text("[role=status]")
-        with opened(browser, url, viewport={"width": 320, "height": 640}) as home:
-            found["wider_than_a_phone"] = home.page.evaluate("document.documentElement.scrollWidth > innerWidth")
-        with opened(browser, f"{url}/practice") as practice:
-            found["load"] = set_load(practice, "50")
-            found["hosts"] += practice.hosts
-        with opened(browser, f"{url}/lineage") as lineage:
-            found["lineage"] = lineage.page.locator("svg").count()
-            found["problems"] += lineage.problems
-            found["hosts"] += lineage.hosts
-        with opened(browser, f"{url}/documents/") as documents:
-            found["documents"] = read_documents(documents.page)
-            found["problems"] += documents.problems
-            found["hosts"] += documents.hosts
+        found = check_stack(browser, url, certificate) if certificate else check_dev(browser, url)
         browser.close()
     sys.stdout.write(json.dumps(found))
 

@@ -33,7 +33,7 @@ from services.portal.practice import (
     practice_status,
 )
 from services.portal.questions import PortalBusyError, QuestionFailedError, Questions
-from services.portal.settings import PortalSettings
+from services.portal.settings import PageLink, PortalSettings
 from services.portal.switchboard import (
     LOADS,
     Switchboard,
@@ -89,16 +89,19 @@ class PortalApp:
             "/status": self._status,
             **{path: partial(_asset, path) for path in _ASSETS},
         }
-        links: dict[str, str] = {}
+        links: dict[str, PageLink] = {}
         if self._faults or self._switchboard is not None:
             self._pages[PRACTICE] = lambda: PortalResponse(practice_page(self._practice()))
             self._pages[PRACTICE_STATUS] = lambda: PortalResponse(practice_status(self._practice()))
-            links[TITLE] = PRACTICE
+            links[TITLE] = PageLink(PRACTICE)
         if self._docs is not None:
-            links["Documents"] = DOCS
+            links["Documents"] = PageLink(DOCS)
         if settings.has_lakehouse or settings.lineage is not None:
-            self._pages["/lineage"] = lambda: _lineage(lineage.get())
-            links["Lineage of the tables"] = "/lineage"
+            self._pages["/lineage"] = lambda: _whole_file(lineage.get())
+            links["Lineage of the tables"] = PageLink("/lineage")
+        if settings.report is not None:
+            self._pages["/report"] = partial(_report, settings.report)
+            links["Report of the last make demo"] = PageLink("/report")
         self._links = {**links, **settings.links}
         self._changes: dict[str, Callable[[], None]] = {}
         if self._switchboard is not None:
@@ -229,7 +232,14 @@ def _is_from_own_page(headers: Mapping[str, str]) -> bool:
     return origin is None or urlsplit(origin).netloc == headers.get("host")
 
 
-def _lineage(page: str) -> PortalResponse:
+def _report(file: Path) -> PortalResponse:
+    try:
+        return _whole_file(file.read_text(encoding="utf-8"))
+    except OSError:
+        return _problem(HTTPStatus.NOT_FOUND, "There is no report yet: make demo writes it.")
+
+
+def _whole_file(page: str) -> PortalResponse:
     # It is one file, with its style and scripts in it: these scripts run, and no other ones.
     policy = (
         f"default-src 'none'; script-src {' '.join(script_hashes(page))}; style-src 'unsafe-inline'; img-src data:; "

@@ -80,6 +80,15 @@ def button(action: str, text: str, name: str, busy: str, *, is_pressed: bool | N
     )
 
 
+def copied(command: str) -> str:
+    """A command, with a button that copies it where the browser lets the page's script do so."""
+    name = escape(command)
+    return (
+        f'<code>{name}</code> <button type="button" class="copy" data-copy="{name}" aria-label="Copy: {name}" hidden>'
+        "Copy</button>"
+    )
+
+
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int | None = None) -> str:
     """A table of cells that are HTML; it scrolls by the keyboard where it is wider than the window.
 

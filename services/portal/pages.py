@@ -6,8 +6,9 @@ from html import escape
 
 from gamelake.serving.sql.questions import Question
 from services.portal.figures import Overview, ServiceHealth, StreamFigures
-from services.portal.html import button, link, number, page, refreshed, section, state, table
+from services.portal.html import button, copied, link, number, page, refreshed, section, state, table
 from services.portal.questions import QuestionResult
+from services.portal.settings import PageLink
 
 _WHAT = (
     "Games send events over HTTP to a gateway, which writes them to Kafka. One Spark query writes each event exactly "
@@ -16,14 +17,14 @@ _WHAT = (
 
 
 def home_page(
-    overview: Overview, questions: Mapping[str, Question], links: Mapping[str, str], consoles: str = ""
+    overview: Overview, questions: Mapping[str, Question], links: Mapping[str, PageLink], consoles: str = ""
 ) -> str:
     """The first page.
 
     Args:
         overview: health and figures.
         questions: those that can be run, by name.
-        links: addresses of other pages, by what they are.
+        links: other pages, by what they are.
         consoles: the address of the dashboards and runbooks that Prometheus serves.
     """
     body = "\n".join(
@@ -67,7 +68,7 @@ def runbook_link(alert: str, consoles: str) -> str:
 
 def question_page(question: Question, result: QuestionResult | None = None, problem: str = "") -> str:
     """A question with its statement, and its result or why there is none, once it was run."""
-    parts = [f"<h1>{escape(question.title)}</h1>", f"<p>A row is: {escape(question.grain)}</p>"]
+    parts = [f"<h1>{escape(question.title)}</h1>", f"<p>Grain: {escape(question.grain)}</p>"]
     if problem:
         parts.append(f'<p class="bad" role="alert">{escape(problem)}</p>')
     if result is not None:
@@ -109,7 +110,7 @@ def _questions_part(questions: Iterable[Question]) -> str:
         (link(f"/questions/{each.name}", each.title), escape(each.grain), _run_button(each, "Run"))
         for each in questions
     )
-    columns = ("question", "a row is", "action")
+    columns = ("question", "grain", "action")
     return section("questions", "Questions", table("Questions about the tables", columns, rows))
 
 
@@ -117,21 +118,25 @@ def _run_button(question: Question, text: str) -> str:
     return button(f"/questions/{question.name}", text, f"{text}: {question.title}", "Running")
 
 
-def _links_part(links: Mapping[str, str]) -> str:
-    items = "".join(f"<li>{link(address, name)}</li>" for name, address in links.items())
+def _links_part(links: Mapping[str, PageLink]) -> str:
+    rows = ((link(each.address, name), escape(each.user), _password(each)) for name, each in links.items())
     content = (
-        f"<ul>{items}</ul>"
-        "<p>Users and passwords: <code>gamelake credentials</code> lists addresses and users, "
-        "<code>gamelake credentials NAME</code> shows one secret. No password is on this page.</p>"
+        table("Pages of the platform", ("page", "user", "password"), rows)
+        + "<p>No password is on this page: the commands print them, and <code>gamelake credentials</code> lists all "
+        "addresses and users.</p>"
     )
     return section("links", "Pages", content)
+
+
+def _password(each: PageLink) -> str:
+    return copied(f"gamelake credentials {each.secret}") if each.secret else ""
 
 
 def _result(title: str, result: QuestionResult) -> str:
     if not result.rows:
         return '<p role="status">There are no rows.</p>'
     count = f"{len(result.rows):,} {'row' if len(result.rows) == 1 else 'rows'}"
-    cut = "the first " if result.is_cut else ""
+    cut, more = ("The first ", "; there are more") if result.is_cut else ("", "")
     rows = ([escape(cell) for cell in row] for row in result.rows)
     columns = [escape(name) for name in result.columns]
-    return f'<p role="status">{cut}{count}</p>' + table(f"Result: {title}", columns, rows)
+    return f'<p role="status">{cut}{count}{more}</p>' + table(f"Result: {title}", columns, rows)

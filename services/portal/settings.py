@@ -23,6 +23,15 @@ class QueryLimits:
     rows: int = 200
 
 
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A page that the portal leads to; `user` and the name of the password's secret, where it asks for them."""
+
+    address: str
+    user: str = ""
+    secret: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortalSettings:
     """The settings of the portal; docs/settings.md explains each variable.
@@ -34,6 +43,7 @@ class PortalSettings:
         metrics: the metrics pages of streams.
         links: pages of other services, by their names.
         trino: None: questions are run by DuckDB.
+        report: the file of a run's report, which need not be there yet; None: the portal has none.
         docs: the folder of the docs site; None: the portal has no documents.
         faults: the file of the faults to practise with; None: none are shown.
         switchboard: the Unix socket of the program that switches load and faults; None: the portal changes nothing.
@@ -50,8 +60,9 @@ class PortalSettings:
     prometheus: str | None
     probes: Mapping[str, str]
     metrics: tuple[str, ...]
-    links: Mapping[str, str]
+    links: Mapping[str, PageLink]
     sql: Path
+    report: Path | None
     docs: Path | None
     faults: Path | None
     switchboard: Path | None
@@ -77,8 +88,9 @@ class PortalSettings:
             prometheus=env.optional("PORTAL_PROMETHEUS_URL", "").rstrip("/") or None,
             probes=_pairs(env, "PORTAL_PROBES"),
             metrics=tuple(filter(None, env.optional("PORTAL_METRICS", "").split(","))),
-            links=_pairs(env, "PORTAL_LINKS"),
+            links={name: _page_link(given) for name, given in _pairs(env, "PORTAL_LINKS").items()},
             sql=Path(env.optional("PORTAL_SQL", str(_SQL))),
+            report=_path(env, "PORTAL_REPORT"),
             docs=_path(env, "PORTAL_DOCS"),
             faults=_path(env, "PORTAL_FAULTS"),
             switchboard=_path(env, "PORTAL_SWITCHBOARD"),
@@ -106,6 +118,11 @@ def _trino(env: Environment) -> TrinoAccess:
         user="PORTAL_TRINO_USER",
         default_user="analyst",
     )
+
+
+def _page_link(given: str) -> PageLink:
+    """An address, after which user and secret may stand: `https://127.0.0.1:8080;analyst;trino-analyst`."""
+    return PageLink(*given.split(";", 2))
 
 
 def _pairs(env: Environment, name: str) -> dict[str, str]:

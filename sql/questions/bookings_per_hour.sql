@@ -10,4 +10,4 @@ SELECT
 FROM silver.purchases
 WHERE event_date >= current_date - INTERVAL '3' DAY
 GROUP BY date_trunc('hour', event_time), game_name
-ORDER BY hour, game_name
+ORDER BY hour DESC, game_name

@@ -9,4 +9,4 @@ SELECT
 FROM silver.events
 WHERE event_date >= current_date - INTERVAL '3' DAY
 GROUP BY date_trunc('hour', event_time), game_name
-ORDER BY hour, game_name
+ORDER BY hour DESC, game_name

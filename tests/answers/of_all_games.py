@@ -1,6 +1,6 @@
 """The answers to the questions about all games."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -16,12 +16,17 @@ def daily_active_players() -> Rows:
     return [(*key, len(group), sum(len(day.events) for day in group)) for key, group in days.items()]
 
 
+def newest_first(hours: Mapping[tuple[Any, ...], Sequence[Any]]) -> list[tuple[tuple[Any, ...], Sequence[Any]]]:
+    """The newest hour first, and the games of an hour in order."""
+    return sorted(hours.items(), key=lambda each: (-each[0][0].timestamp(), each[0][1]))
+
+
 def events_per_hour() -> Rows:
     recent = (event for event in FIGURES.events if event.day >= ago(3))
     hours = grouped(
         recent, lambda event: (event.event_time.replace(minute=0, second=0, microsecond=0), event.game_name)
     )
-    return [(*key, len(group)) for key, group in hours.items()]
+    return [(*key, len(group)) for key, group in newest_first(hours)]
 
 
 def bookings_per_hour() -> Rows:
@@ -31,7 +36,7 @@ def bookings_per_hour() -> Rows:
     )
     return [
         (*key, len(group), len({event.gamer_id for event in group}), cents(sum(event.paid for event in group)))
-        for key, group in hours.items()
+        for key, group in newest_first(hours)
     ]
 
 

@@ -4,28 +4,27 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NoReturn
 
 import pytest
 
+from gamelake.model.errors import StartupError
+from gamelake.observability.faults import load_faults
 from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack, gamelake
-from tools.cli.switchboard import SOCKET
-from tools.stack import compose, page
-from tools.switchboard import make_folder
+from tools.pictures.browser import python_and_chromium
+from tools.stack import OPERATOR, page, url
 
 FAULT = "bad-rule"
 SECONDS_TO_SWITCH = 200
 
 
 @pytest.fixture(scope="module", autouse=True)
-def portal(stack: Stack) -> Iterator[None]:
-    """A running portal, as `make portal` starts it."""
-    stack.await_health("prometheus")
-    make_folder(SOCKET)
-    compose("up", "--detach", "--wait", "--no-deps", "portal")
-    yield
-    compose("rm", "--force", "--stop", "portal")
+def portal(stack: Stack) -> None:
+    """The portal of the stack."""
+    for service in ("prometheus", "portal"):
+        stack.await_health(service)
 
 
 @pytest.fixture
@@ -71,6 +70,27 @@ def test_buttons_switch_a_fault_and_the_load_of_the_stack(switchboard: "subproce
     finally:
         gamelake("fault", "off", FAULT)
         gamelake("load", "stop")
+
+
+@pytest.mark.usefixtures("switchboard")
+def test_its_pages_work_in_a_browser_with_the_operators_certificate(
+    missing_service: Callable[[str], NoReturn],
+) -> None:
+    try:
+        python, chromium = python_and_chromium()
+    except StartupError as error:
+        missing_service(str(error))
+    script = str(ROOT / "tests/portal_in_a_browser.py")
+    command = (python, script, chromium, url("PORTAL_PORT"), str(OPERATOR))
+
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["violations"] == []
+    assert found["problems"] == []
+    assert found["copied"] == "gamelake credentials grafana-password"
+    assert found["switches"] == len(load_faults(ROOT / "monitoring/faults.yaml"))
 
 
 def test_without_the_switchboard_nothing_is_switched() -> None:

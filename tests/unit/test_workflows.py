@@ -68,6 +68,12 @@ def test_each_job_ends_after_a_time(path: Path) -> None:
     assert [name for name, job in jobs(path).items() if "timeout-minutes" not in job and name != "gate"] == []
 
 
+def test_the_gate_waits_for_all_other_jobs() -> None:
+    found = jobs(REPOSITORY / ".github/workflows/ci.yml")
+
+    assert sorted(found["gate"]["needs"]) == sorted(set(found) - {"gate"})
+
+
 @pytest.mark.parametrize(
     ("manager", "pattern"),
     [

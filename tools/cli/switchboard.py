@@ -80,7 +80,7 @@ def serve() -> None:
         signal.signal(number, lambda *_: ended.set())
     with switchboard(SOCKET, switches):
         page = f"https://127.0.0.1:{ports()['PORTAL_PORT']}/practice"
-        print(f"{page} has the switches until Ctrl-C; make portal starts it.", flush=True)
+        print(f"{page} has the switches until Ctrl-C.", flush=True)
         ended.wait()
     states = switches.states()
     if states.faults:

@@ -306,7 +306,8 @@ def _settings_of_portal(probes: Mapping[str, str], metrics: Sequence[str], switc
         "PORTAL_SWITCHBOARD": str(switchboard),
         "PORTAL_PROBES": ",".join(f"{name}={page}" for name, page in probes.items()),
         "PORTAL_METRICS": ",".join(metrics),
-        # As soon as make docs has built it.
+        # As soon as make demo and make docs have made them.
+        "PORTAL_REPORT": str(REPOSITORY / "build/demo/report.html"),
         "PORTAL_DOCS": str(REPOSITORY / "build/docs/site"),
     }
 

@@ -67,7 +67,7 @@ def _need_the_switchboard() -> None:
     try:
         response = page("PORTAL_PORT", PRACTICE)
     except OSError as error:
-        raise StartupError(f"the stack's portal does not respond: {error}; run `make up` and `make portal`") from error
+        raise StartupError(f"the stack's portal does not respond: {error}; run `make up`") from error
     if "<button" not in response.text:
         raise StartupError("the stack's portal has no switches: start `gamelake switchboard`")
 

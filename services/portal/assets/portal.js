@@ -1,4 +1,4 @@
-// Refreshes the figures of a page; everything else works without it.
+// Refreshes the figures of a page, and copies commands; everything else works without it.
 "use strict";
 
 const status = document.getElementById("status");
@@ -22,4 +22,18 @@ for (const form of document.querySelectorAll('form[method="post"]')) {
     button.setAttribute("aria-disabled", "true");
     button.textContent = button.dataset.busy;
   });
+}
+
+if (navigator.clipboard) {
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(button.dataset.copy);
+        button.textContent = "Copied";
+      } catch {
+        button.textContent = "Not copied";
+      }
+    });
+  }
 }

@@ -67,7 +67,8 @@ def settings(tmp_path: Path) -> PortalSettings:
     return PortalSettings.from_env(
         {
             "PORTAL_PROBES": "kafka=tcp://127.0.0.1:1",
-            "PORTAL_LINKS": "Data Docs=https://127.0.0.1:8765",
+            "PORTAL_LINKS": "Data Docs=https://127.0.0.1:8765,Trino=https://127.0.0.1:8080;analyst;trino-analyst",
+            "PORTAL_REPORT": str(tmp_path / "report.html"),
             "GAMELAKE_LAKEHOUSE": f"file://{tmp_path}",
         }
     )
@@ -100,7 +101,26 @@ def test_the_first_page_has_health_every_question_and_the_links(portal: PortalAp
     assert len(forms) >= 20
     assert {"/lineage", "https://127.0.0.1:8765"} <= {link["href"] for link in elements.all("a")}
     assert "gamelake credentials" in response.body
-    assert len({button["aria-label"] for button in elements.all("button")}) == len(forms)
+    names = [button["aria-label"] for button in elements.all("button")]
+    assert len(set(names)) == len(names) == len(forms) + 1
+
+
+def test_a_page_that_asks_for_a_password_has_its_user_and_a_command_to_copy_that_prints_it(portal: PortalApp) -> None:
+    home = get(portal, "/").body
+
+    copied = [button["data-copy"] for button in Elements(home).all("button") if "data-copy" in button]
+    assert copied == ["gamelake credentials trino-analyst"]
+    assert "<td>analyst</td><td><code>gamelake credentials trino-analyst</code>" in home
+
+
+def test_the_report_of_the_demo_is_there_once_it_is_written(portal: PortalApp, tmp_path: Path) -> None:
+    before = get(portal, "/report")
+    (tmp_path / "report.html").write_text("<p>rows</p><script>draw()</script>")
+    after = get(portal, "/report")
+
+    assert (before.status, after.status, after.body) == (404, 200, "<p>rows</p><script>draw()</script>")
+    assert "make demo writes it" in before.body
+    assert f"script-src {script_hashes(after.body)[0]};" in after.policy
 
 
 def test_figures_are_shown_and_unknown_ones_are_named_so() -> None:
@@ -181,7 +201,7 @@ def test_no_text_becomes_markup() -> None:
 
     assert [script["src"] for script in Elements(page).all("script")] == ["/portal.js"]
     assert EVIL not in page
-    assert "the first 1 row" in page
+    assert "The first 1 row; there are more" in page
 
 
 def test_tables_have_captions_and_headings_for_screen_readers(portal: PortalApp) -> None:
@@ -189,7 +209,7 @@ def test_tables_have_captions_and_headings_for_screen_readers(portal: PortalApp)
     elements = [*Elements(get(portal, "/").body).found, *Elements(page.partition("</html>")[2]).found]
     tables = sum(tag == "table" for tag, _ in elements)
 
-    assert tables == sum(tag == "caption" for tag, _ in elements) == 3
+    assert tables == sum(tag == "caption" for tag, _ in elements) == 4
     assert all(attributes["scope"] in {"col", "row"} for tag, attributes in elements if tag == "th")
 
 
