@@ -42,6 +42,8 @@ engines := $(stamps)/engines
 docs_environment := build/docs/environment/complete
 mermaid := build/docs/mermaid/mermaid.min.js
 mkdocs := PYTHONPATH='$(CURDIR)' NO_MKDOCS_2_WARNING=1 build/docs/environment/bin/mkdocs
+# By which a test of the stack connects to Trino.
+jdbc := build/jdbc/trino-jdbc.jar
 engines_in_ci = $(if $(and $(filter true,$(CI)),$(filter 1,$(SLOW_TESTS))),$(engines))
 # Opens the portal in Chromium, where that is installed.
 browser := $(stamps)/browser
@@ -265,7 +267,7 @@ more := FAULT_SEEDS=$(or $(FAULT_SEEDS),100) FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES)
 test-long: setup ## Run all tests that need no Docker, for hours: more kills, longer outages, and different random examples at each run
 	@$(with_java) $(for_seconds) $(more) $(call pytest,long) $(spread) tests/unit tests/spark tests/embedded
 
-test-stack: setup $(browser_in_ci) ## Bring the stack up, run the tests that need it, and take it down: K="<pytest's expression of the tests to run, all>"
+test-stack: setup $(jdbc) $(browser_in_ci) $(engines_in_ci) ## Bring the stack up, run the tests that need it, and take it down: K="<pytest's expression of the tests to run, all>"
 	@$(with_java) $(for_seconds) tests/stack/run.sh $(if $(K),-k '$(K)')
 
 chart-check: $(environment) $(filter build/helm/%,$(HELM)) ## Render, lint and validate the Helm chart with Helm (HELM=<its path>; where there is no wheel of it, it is built from source)
@@ -406,6 +408,11 @@ build/apache-maven/bin/mvn: compose/maven/ivy.xml compose/maven/fetch.sh | $(jav
 
 $(mermaid): compose/docs/pom.xml | $(needs_maven)
 	@echo "Fetching Mermaid"
+	@$(maven) $<
+	@touch $@
+
+$(jdbc): compose/jdbc/pom.xml | $(needs_maven)
+	@echo "Fetching Trino's JDBC driver"
 	@$(maven) $<
 	@touch $@
 
