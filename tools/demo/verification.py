@@ -68,6 +68,7 @@ def expected(ledgers: RunLedgers, tables: Mapping[str, str]) -> Gains:
         _add(dead_letters, _REASONS[Corruption(kind)], count)
     _add(dead_letters, DeadLetterReason.UNROUTABLE, sum(ledger.unknown_game.values()))
     _add(dead_letters, DeadLetterReason.NO_EVENT_TIME, ledger.null_time)
+    _add(dead_letters, DeadLetterReason.IMPLAUSIBLE_EVENT_TIME, ledger.wrong_clock)
     games: dict[str, int] = {}
     duplicates: dict[str, int] = {}
     for name, counts in ledger.by_game.items():
@@ -85,7 +86,7 @@ def expected(ledgers: RunLedgers, tables: Mapping[str, str]) -> Gains:
 
 
 def _rows(counts: GameCounts) -> int:
-    """Rows of decodable events: an event that was sent twice is one row, an event without a time is none."""
+    """Rows of decodable events: an event that was sent twice is one row, an event without a plausible time is none."""
     return counts.on_time + counts.late + counts.future + counts.duplicated
 
 

@@ -21,6 +21,8 @@ _SHARES = {
     "undecodable": "values that cannot be decoded",
     "unknown_game": "events of games that the contract does not name",
     "null_time": "events without an event_time",
+    "wrong_clock": "events of devices whose clock was reset: two to three years old",
+    "unknown_schema": "values whose schema the registry lacks, to Kafka",
 }
 
 

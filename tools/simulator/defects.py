@@ -9,11 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gamelake.schemas.framing import HEADER_BYTES, frame_header
+from tools.simulator.event_arrays import EventArrays
 from tools.simulator.spec import Shares
 
 _HOUR_US = 3600 * 1_000_000
 _LATE_HOURS = (2, 72)
 _FUTURE_HOURS = (1, 20)
+# Longer ago than the contract takes.
+_WRONG_CLOCK_HOURS = (2 * 365 * 24, 3 * 365 * 24)
 # Far beyond the ids that a registry assigns.
 UNKNOWN_SCHEMA_ID = 2_000_000_000
 # Field 1 with wire type 7, which does not exist: random bytes behind it can't pass for a message.
@@ -34,6 +37,8 @@ class Defect(IntEnum):
     UNDECODABLE = 4
     UNKNOWN_GAME = 5
     NULL_TIME = 6
+    WRONG_CLOCK = 7
+    UNKNOWN_SCHEMA = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +51,20 @@ class Defects:
 
 def draw_defects(shares: Shares, count: int, random: np.random.Generator) -> Defects:
     """Draw the defect of `count` events by the shares."""
-    edges = np.cumsum(
-        [shares.late, shares.future, shares.duplicate, shares.undecodable, shares.unknown_game, shares.null_time]
-    )
+    in_order = (
+        shares.late, shares.future, shares.duplicate, shares.undecodable, shares.unknown_game, shares.null_time,
+        shares.wrong_clock, shares.unknown_schema,
+    )  # fmt: skip
+    edges = np.cumsum(in_order)
     # A number beyond the last edge wraps around to 0, which is no defect.
     defect = (np.searchsorted(edges, random.random(count), side="right") + 1) % len(Defect)
     shift_us = np.zeros(count, dtype=np.int64)
-    for which, hours, direction in ((Defect.LATE, _LATE_HOURS, -1), (Defect.FUTURE, _FUTURE_HOURS, 1)):
+    shifts = (
+        (Defect.LATE, _LATE_HOURS, -1),
+        (Defect.FUTURE, _FUTURE_HOURS, 1),
+        (Defect.WRONG_CLOCK, _WRONG_CLOCK_HOURS, -1),
+    )
+    for which, hours, direction in shifts:
         hit = np.flatnonzero(defect == which)
         shift_us[hit] = direction * (random.uniform(*hours, len(hit)) * _HOUR_US).astype(np.int64)
     return Defects(defect=defect.astype(np.int8), shift_us=shift_us)
@@ -69,6 +81,22 @@ class Corruption(StrEnum):
 
 _KINDS = tuple(Corruption)
 _KINDS_OF_BODIES = (Corruption.RANDOM_BODY, Corruption.TRUNCATED_BODY)
+
+
+@dataclass(frozen=True, slots=True)
+class Corrupted:
+    """The events whose values are made undecodable: their indexes, and the salts that choose how; parallel arrays."""
+
+    at: npt.NDArray[np.int64]
+    salt: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, events: EventArrays) -> "Corrupted":
+        """Those of some events."""
+        at = np.flatnonzero((events.defect == Defect.UNDECODABLE) | (events.defect == Defect.UNKNOWN_SCHEMA))
+        salt, kinds = events.salt[at], np.uint64(len(_KINDS))
+        of_schema = salt - salt % kinds + np.uint64(_KINDS.index(Corruption.UNKNOWN_SCHEMA))
+        return cls(at, np.where(events.defect[at] == Defect.UNKNOWN_SCHEMA, of_schema, salt))
 
 
 def corruption_kinds(salt: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from tools.simulator.defects import Corruption, Defect, corruption_kinds
+from tools.simulator.defects import Corrupted, Corruption, Defect, corruption_kinds
 from tools.simulator.event_arrays import EventArrays
 from tools.simulator.reference_data import UNKNOWN_GAMES
 from tools.simulator.spec import TrafficSpec
@@ -22,11 +22,12 @@ class GameCounts:
     future: int
     duplicated: int
     null_time: int
+    wrong_clock: int = 0
 
     @property
     def events(self) -> int:
         """All events, each counted once."""
-        return self.on_time + self.late + self.future + self.duplicated + self.null_time
+        return self.on_time + self.late + self.future + self.duplicated + self.null_time + self.wrong_clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class KafkaLedger:
     unknown_game: Mapping[str, int]
     undecodable: Mapping[str, int]
     by_version: Mapping[int, int]
+    wrong_clock: int = 0
 
     def to_json(self) -> str:
         """The ledger as indented JSON."""
@@ -71,8 +73,8 @@ class KafkaLedgerBuilder:
         """Count events that were sent as `records` records; duplicates make more records than events."""
         cells = events.defect.astype(np.int64) * self._defects.shape[1] + events.game
         self._defects += np.bincount(cells, minlength=self._defects.size).reshape(self._defects.shape)
-        corrupted = events.salt[events.defect == Defect.UNDECODABLE]
-        self._corruptions += np.bincount(corruption_kinds(corrupted), minlength=len(Corruption))
+        kinds = corruption_kinds(Corrupted.of(events).salt)
+        self._corruptions += np.bincount(kinds, minlength=len(Corruption))
         times_sent = 1 + (events.defect == Defect.DUPLICATED)
         versions = np.bincount(events.schema, weights=times_sent, minlength=len(self._versions))
         self._versions += versions.astype(np.int64)
@@ -93,6 +95,7 @@ class KafkaLedgerBuilder:
             late=totals[Defect.LATE],
             future=totals[Defect.FUTURE],
             null_time=totals[Defect.NULL_TIME],
+            wrong_clock=totals[Defect.WRONG_CLOCK],
             by_game={name: self._game(number) for number, name in enumerate(self._spec.game_names)},
             unknown_game=dict(zip(UNKNOWN_GAMES, unknown, strict=True)),
             undecodable={str(kind): count for kind, count in zip(Corruption, self._corruptions.tolist(), strict=True)},
@@ -107,6 +110,7 @@ class KafkaLedgerBuilder:
             future=counts[Defect.FUTURE],
             duplicated=counts[Defect.DUPLICATED],
             null_time=counts[Defect.NULL_TIME],
+            wrong_clock=counts[Defect.WRONG_CLOCK],
         )
 
 

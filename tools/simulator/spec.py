@@ -21,6 +21,8 @@ class Shares:
     undecodable: float = 0.002
     unknown_game: float = 0.001
     null_time: float = 0.001
+    wrong_clock: float = 0
+    unknown_schema: float = 0
 
     def __post_init__(self) -> None:
         """Check that no share is negative and that they sum up to 1 at most."""

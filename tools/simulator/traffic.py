@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from gamelake.model.errors import SettingsError
 from tools.simulator.columns import EventContext, GameTitles
-from tools.simulator.defects import Defect, corrupt_records
+from tools.simulator.defects import Corrupted, Defect, corrupt_records
 from tools.simulator.event_arrays import EventArrays
 from tools.simulator.incidents import Incidents
 from tools.simulator.players import make_population
@@ -156,10 +156,10 @@ class TrafficGenerator:
         )
 
     def _corrupted(self, values: pa.BinaryArray, events: EventArrays) -> pa.BinaryArray:
-        bad = np.flatnonzero(events.defect == Defect.UNDECODABLE)
-        if not len(bad):
+        bad = Corrupted.of(events)
+        if not len(bad.at):
             return values
         replaced = np.arange(len(values))
-        replaced[bad] = len(values) + np.arange(len(bad))
-        corrupted = self._corrupt(values.take(pa.array(bad)), events.salt[bad])
+        replaced[bad.at] = len(values) + np.arange(len(bad.at))
+        corrupted = self._corrupt(values.take(pa.array(bad.at)), bad.salt)
         return pa.concat_arrays([values, corrupted]).take(pa.array(replaced))

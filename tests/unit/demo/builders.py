@@ -25,20 +25,21 @@ SOME_FRESHNESS = FreshnessPercentiles(rows=90, p50_seconds=1.5, p95_seconds=2.5,
 def a_ledger() -> KafkaLedger:
     """Two games' accounts with one event at least of every kind."""
     return KafkaLedger(
-        sent=70,
-        acked=70,
+        sent=76,
+        acked=76,
         value_bytes=7_000,
         duplicates=3,
         late=4,
         future=2,
         null_time=5,
+        wrong_clock=6,
         by_game={
-            "Archery Duel": GameCounts(on_time=20, late=3, future=2, duplicated=1, null_time=4),
-            "Bingo Harbor": GameCounts(on_time=15, late=1, future=0, duplicated=2, null_time=1),
+            "Archery Duel": GameCounts(on_time=20, late=3, future=2, duplicated=1, null_time=4, wrong_clock=4),
+            "Bingo Harbor": GameCounts(on_time=15, late=1, future=0, duplicated=2, null_time=1, wrong_clock=2),
         },
         unknown_game={"Mystery Quest": 3, "Castle Beta": 2},
         undecodable={"random_body": 4, "truncated_body": 3, "wrong_magic": 5, "unknown_schema": 1},
-        by_version={1: 30, 2: 40},
+        by_version={1: 36, 2: 40},
     )
 
 

@@ -3,12 +3,14 @@
 import json
 from collections import Counter
 from math import sqrt
+from pathlib import Path
 
 import pytest
 from google.protobuf.message import DecodeError
 from ptars import HandlerPool
 
 from gamelake.model.errors import SettingsError
+from gamelake.model.games import load_games
 from gamelake.schemas.framing import HEADER_BYTES
 from tests.unit.simulator.builders import (
     FIRST_SCHEMA_ID,
@@ -31,7 +33,10 @@ from tools.simulator.spec import Shares, TrafficSpec
 from tools.simulator.traffic import TrafficGenerator
 
 _HOUR_US = 3600 * 1_000_000
-_BAD = Shares(late=0.05, future=0.04, duplicate=0.03, undecodable=0.08, unknown_game=0.02, null_time=0.06)
+CONTRACT = Path(__file__).resolve().parents[3] / "contracts/games.yaml"
+_BAD = Shares(
+    late=0.05, future=0.04, duplicate=0.03, undecodable=0.08, unknown_game=0.02, null_time=0.06, wrong_clock=0.03
+)
 
 
 def _run(spec: TrafficSpec) -> tuple[list[tuple[str, bytes]], KafkaLedger]:
@@ -67,6 +72,7 @@ def test_the_shares_are_met() -> None:
     assert _about(ledger.future, _BAD.future, 20_000)
     assert _about(ledger.duplicates, _BAD.duplicate, 20_000)
     assert _about(ledger.null_time, _BAD.null_time, 20_000)
+    assert _about(ledger.wrong_clock, _BAD.wrong_clock, 20_000)
     assert _about(sum(ledger.undecodable.values()), _BAD.undecodable, 20_000)
     assert _about(sum(ledger.unknown_game.values()), _BAD.unknown_game, 20_000)
 
@@ -158,6 +164,23 @@ def test_late_events_are_hours_to_three_days_old() -> None:
     assert min(ages) > 2 * _HOUR_US
     assert max(ages) < 73 * _HOUR_US
     assert max(ages) > 48 * _HOUR_US
+
+
+def test_events_of_a_wrong_clock_are_older_than_the_contract_takes() -> None:
+    ages = [NOW_US - sent.event.event_time.ToMicroseconds() for sent in events(a_run(shares=only(wrong_clock=1.0)))]
+    longest_days = load_games(CONTRACT).event_time.max_age_days
+
+    assert min(ages) > longest_days * 24 * _HOUR_US
+    assert max(ages) < 4 * 365 * 24 * _HOUR_US
+
+
+def test_values_of_an_unknown_schema_are_complete_but_for_its_id() -> None:
+    sent, ledger = _run(a_spec(shares=only(unknown_schema=0.5)))
+    kinds = [_kind(value) for _, value in sent]
+
+    assert set(kinds) == {None, Corruption.UNKNOWN_SCHEMA}
+    assert ledger.undecodable == {kind: kinds.count(kind) for kind in Corruption}
+    assert _about(ledger.undecodable[Corruption.UNKNOWN_SCHEMA], 0.5, 6_000)
 
 
 def test_future_events_are_at_most_twenty_hours_ahead() -> None:
