@@ -62,6 +62,21 @@ def position_at(store: Store, table: str, version: int, schema: str) -> TablePos
     return None if entry is None else TablePosition(version, _digest(entry), schema)
 
 
+def is_newest(store: Store, table: str, version: int, entry: str = "") -> bool:
+    """Whether a table is still at a version, by two small reads.
+
+    Args:
+        store: the lakehouse.
+        table: its path.
+        version: that it was at.
+        entry: what `TablePosition` has of that version's log entry; empty: any.
+    """
+    standing = store.get(entry_path(table, version))
+    if standing is None or entry not in {"", _digest(standing)}:
+        return False
+    return store.get(entry_path(table, version + 1)) is None
+
+
 def changes_since(store: Store, table: str, position: TablePosition) -> TableChanges | None:
     """What the commits after a position did; None if they can't be followed from there.
 

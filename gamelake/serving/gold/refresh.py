@@ -13,7 +13,7 @@ from deltalake.exceptions import TableNotFoundError
 from gamelake.model.aggregates import Refresh
 from gamelake.model.errors import ContractError, StoreError
 from gamelake.serving.gold.definition import PARTITION, AggregateDefinition
-from gamelake.serving.gold.history import TableChanges, TablePosition, changes_since, day_of
+from gamelake.serving.gold.history import TableChanges, TablePosition, changes_since, day_of, is_newest
 from gamelake.serving.gold.merging import Merge, Source
 from gamelake.serving.gold.runs import runs_of, split, touched
 from gamelake.serving.gold.table import GoldTable, GoldWriter
@@ -41,14 +41,21 @@ class RefreshOutcome(StrEnum):
 
 
 class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
-    """One table after a refresh: the silver version that it is equal to, and the rows that were written.
+    """One table after a refresh.
 
-    `unfit` is how many values of the rows that were read no column of the table can hold; sums leave them out.
+    Attributes:
+        version: of the table; -1 if there is none.
+        source_version: the version of silver that it is equal to; -1 if it is to none.
+        source_entry: what `TablePosition` has of that version's log entry.
+        rows_written: by the refresh.
+        unfit: how many values of the rows that were read no column of the table can hold; sums leave them out.
     """
 
     table: str
     outcome: RefreshOutcome
+    version: int = -1
     source_version: int = -1
+    source_entry: str = ""
     rows_written: int = 0
     unfit: int = 0
     seconds: float = 0.0
@@ -80,6 +87,19 @@ class GoldRefresh:
         done = commit_with_retry(self.table, _ATTEMPTS, self._once, failure)
         return msgspec.structs.replace(done, seconds=time.perf_counter() - started)
 
+    def is_up_to_date(self, store: Store, last: Refreshed) -> bool:
+        """Whether the table and silver are as the last refresh of this process left them: no more than four reads.
+
+        Args:
+            store: the lakehouse.
+            last: the result of that refresh.
+        """
+        if self.held or last.version < 0:
+            return False
+        return is_newest(store, self.source, last.source_version, last.source_entry) and is_newest(
+            store, self.table, last.version
+        )
+
     def _once(self) -> Refreshed:
         """One attempt, which raises CommitConflictError after a conflict."""
         store = Store(self.location)
@@ -87,19 +107,31 @@ class GoldRefresh:
         changes = None
         if gold is not None and gold.position is not None:
             changes = changes_since(store, self.source, gold.position)
+            if changes is not None and changes.is_empty:
+                return _refreshed(self.table, RefreshOutcome.UNCHANGED, gold.handle.version(), changes.position)
         with engine(self.threads) as sql:
             step = _Step(self, Source(store, self.source, self.definition, sql), gold)
             if gold is None or changes is None:
                 return step.rebuild()
-            if changes.is_empty:
-                return Refreshed(
-                    table=self.table, outcome=RefreshOutcome.UNCHANGED, source_version=changes.position.version
-                )
             try:
                 return step.take_in(gold, changes)
             except FileNotFoundError:
                 # A file that came since was removed and is gone already.
                 return step.rebuild()
+
+
+def _refreshed(
+    table: str, outcome: RefreshOutcome, version: int, position: TablePosition, rows_written: int = 0, unfit: int = 0
+) -> Refreshed:
+    return Refreshed(
+        table=table,
+        outcome=outcome,
+        version=version,
+        source_version=position.version,
+        source_entry=position.entry,
+        rows_written=rows_written,
+        unfit=unfit,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +192,8 @@ class _Step:
         files = list(self._written(rows))
         if not self._writer.commit(self.gold, rows.schema, files, removed, position):
             raise CommitConflictError
-        return Refreshed(
-            table=self.job.table,
-            outcome=outcome,
-            source_version=position.version,
-            rows_written=rows.num_rows,
-            unfit=unfit,
-        )
+        version = 0 if self.gold is None else self.gold.handle.version() + 1
+        return _refreshed(self.job.table, outcome, version, position, rows.num_rows, unfit)
 
     def _written(self, rows: pa.Table) -> list[DataFile]:
         writer = self._writer

@@ -2,7 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Event
@@ -16,7 +17,7 @@ from gamelake.model.games import GamesContract
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.gold.definition import AggregateDefinition, define
-from gamelake.serving.gold.refresh import GoldRefresh, Refreshed
+from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
 from gamelake.storage.comments import Comments
 from gamelake.storage.holds import Hold, holds
 from gamelake.storage.listing import games_of
@@ -72,6 +73,28 @@ class GoldTables:
         pairs = [(each, game) for game in games for each in self._definitions if each not in of_all]
         tables = (*pairs, *((each, "") for each in of_all))
         return [self._table(definition, game, held.get(game)) for definition, game in tables]
+
+    def up_to_date(self, due: Sequence[GoldRefresh], last: Mapping[str, Refreshed]) -> list[Refreshed | None]:
+        """For each of the tables its unchanged result if nothing has changed since the last one, else None.
+
+        Args:
+            due: the tables.
+            last: the last results of this process, by table.
+        """
+
+        def unchanged(refresh: GoldRefresh) -> Refreshed | None:
+            before = last.get(refresh.table)
+            try:
+                if before is None or not refresh.is_up_to_date(self._store, before):
+                    return None
+            except Exception:  # its refresh will say what is wrong
+                return None
+            return msgspec.structs.replace(
+                before, outcome=RefreshOutcome.UNCHANGED, rows_written=0, unfit=0, seconds=0.0
+            )
+
+        with ThreadPoolExecutor(self._store.at_once) as pool:
+            return list(pool.map(unchanged, due))
 
     def _table(self, definition: AggregateDefinition, game: str, hold: Hold | None) -> GoldRefresh:
         spec = definition.spec
@@ -167,6 +190,7 @@ class GoldRunner:
         self._tables = tables
         self._run_all = run_all
         self._observer = observer
+        self._last: dict[str, Refreshed] = {}
 
     def once(self) -> Sequence[Result]:
         """Refresh every table now."""
@@ -183,11 +207,22 @@ class GoldRunner:
             self._observer.mark_alive()
             stop.wait(schedule.pause(tables, time.monotonic(), _LONGEST_PAUSE))
 
+    def _refreshed(self, due: Sequence[GoldRefresh]) -> Iterator[Result]:
+        """The results in order; no task is started for a table that is up to date."""
+        found = self._tables.up_to_date(due, self._last)
+        rest = iter(
+            self._run_all([refresh for refresh, unchanged in zip(due, found, strict=True) if unchanged is None])
+        )
+        for unchanged in found:
+            yield next(rest) if unchanged is None else unchanged
+
     def _run_tables(self, due: Sequence[GoldRefresh]) -> Sequence[Result]:
         started = time.monotonic()
         results = []
-        for refresh, result in zip(due, self._run_all(due), strict=True):
+        for refresh, result in zip(due, self._refreshed(due), strict=True):
             results.append(result)
+            if isinstance(result, Refreshed):
+                self._last[refresh.table] = result
             if isinstance(result, FailedRefresh):
                 log.error("gold_table_failed", table=result.table, error=result.reason)
             elif result.unfit:

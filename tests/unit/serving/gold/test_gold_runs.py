@@ -3,13 +3,23 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from shutil import rmtree
 
 import msgspec
 import pytest
 
+from gamelake.model.errors import StoreUnavailableError
 from gamelake.model.games import GamesContract, GameSpec
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
-from gamelake.serving.gold.runner import FailedRefresh, GoldRunner, GoldTables, RefreshSchedule, attempt, summary
+from gamelake.serving.gold.runner import (
+    FailedRefresh,
+    GoldObservers,
+    GoldRunner,
+    GoldTables,
+    RefreshSchedule,
+    attempt,
+    summary,
+)
 from gamelake.storage.holds import Hold, hold_back, release
 from gamelake.storage.store import Location, Store
 from tests.unit.serving.gold.histories import DAILY, PLAYERS, append
@@ -103,3 +113,81 @@ def test_a_run_over_many_tables_shows_progress_with_each_of_them(store: Store) -
     GoldRunner(tables, one_by_one, steps).once()
 
     assert steps.reported == [*(step for each in tables.now() for step in (each.table, "well")), "run finished"]
+
+
+class Tasks:
+    """Refreshes as tasks would, and notes of which tables."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+
+    def __call__(self, due: Sequence[GoldRefresh]) -> Iterator[Refreshed | FailedRefresh]:
+        for refresh in due:
+            self.started.append(refresh.table)
+            yield attempt(refresh)
+
+
+@pytest.fixture
+def tasks() -> Tasks:
+    return Tasks()
+
+
+@pytest.fixture
+def runner(store: Store, tasks: Tasks) -> GoldRunner:
+    """One whose first run has made both tables."""
+    runner = GoldRunner(GoldTables(store, CONTRACT), tasks, GoldObservers())
+    runner.once()
+    tasks.started.clear()
+    return runner
+
+
+def outcomes(results: Sequence[Refreshed | FailedRefresh]) -> list[str]:
+    return [str(each.outcome) for each in results if isinstance(each, Refreshed)]
+
+
+def test_no_task_is_started_for_a_table_whose_silver_table_has_not_changed(runner: GoldRunner, tasks: Tasks) -> None:
+    assert outcomes(runner.once()) == outcomes(runner.once()) == ["unchanged", "unchanged"]
+    assert tasks.started == []
+
+
+def test_a_table_is_refreshed_when_silver_has_a_new_version(runner: GoldRunner, tasks: Tasks, store: Store) -> None:
+    append(store.location, [("bob", 1, None)])
+
+    assert outcomes(runner.once()) == ["merged", "partitions"]
+    assert outcomes(runner.once()) == ["unchanged", "unchanged"]
+    assert tasks.started == ["gold/archery_duel_player_agg", "gold/archery_duel_daily"]
+
+
+def test_a_table_that_was_removed_is_made_again(runner: GoldRunner, tasks: Tasks, store: Store, tmp_path: Path) -> None:
+    rmtree(tmp_path / "gold/archery_duel_daily")
+
+    assert outcomes(runner.once()) == ["unchanged", "rebuilt"]
+    assert tasks.started == ["gold/archery_duel_daily"]
+
+
+def test_a_table_follows_a_silver_table_that_was_dropped_and_made_again(
+    runner: GoldRunner, store: Store, tmp_path: Path
+) -> None:
+    rmtree(tmp_path / "silver/archery_duel_events")
+    append(store.location, [("eve", 7, None)])
+
+    assert outcomes(runner.once()) == ["rebuilt", "rebuilt"]
+
+
+def test_a_table_that_is_held_back_is_not_said_to_be_unchanged(runner: GoldRunner, store: Store) -> None:
+    hold = Hold(game="archery_duel", by="ann", since=datetime.now(UTC), day=date(2026, 1, 8), why="ids stand twice")
+    hold_back(store, hold)
+
+    assert outcomes(runner.once()) == ["held", "held"]
+
+
+def test_a_store_that_does_not_respond_is_the_failure_of_each_refresh(
+    runner: GoldRunner, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(*_: object) -> bool:
+        raise StoreUnavailableError("it does not respond")
+
+    monkeypatch.setattr(GoldRefresh, "is_up_to_date", unavailable)
+
+    assert outcomes(runner.once()) == ["unchanged", "unchanged"]
+    assert len(tasks.started) == 2
