@@ -87,7 +87,7 @@ def _dial(load: int) -> str:
     return section(
         "load",
         "Load",
-        "<p>Simulated players send so many events a second to the gateway.</p>"
+        "<p>Events per second that simulated players send to the gateway:</p>"
         f'<div class="dial" role="group" aria-labelledby="load">{choices}</div>',
     )
 

@@ -12,7 +12,7 @@ MACHINE = str(COMPOSE / "doctor.sh")
 LAKEHOUSE = str(COMPOSE / "checkup.sh")
 
 
-class Examination(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
     """The findings; those of the lakehouse are empty where there is none."""
 
     machine: tuple[HealthFinding, ...]
@@ -24,10 +24,10 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
         return any_failed((*self.machine, *self.lakehouse))
 
 
-def examine() -> Examination:
+def examine() -> DoctorReport:
     """Run all checks; errors of a lakehouse that can't be read are on standard error."""
     lines = _printed(MACHINE).splitlines()
-    return Examination(machine=tuple(map(finding, lines)), lakehouse=_lakehouse(_printed(LAKEHOUSE, "--json")))
+    return DoctorReport(machine=tuple(map(finding, lines)), lakehouse=_lakehouse(_printed(LAKEHOUSE, "--json")))
 
 
 def finding(line: str) -> HealthFinding:

@@ -31,6 +31,7 @@ _RULES = REPOSITORY / "quality/rules"
 _MINUTES, _USUAL_MINUTES = 60, 5
 _PERIOD_MICROSECONDS = 100_000
 _UNLIMITED = -1
+_SIGNS = {"==": "of ", ">": "above ", "<": "below "}
 
 
 class FaultState(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,13 +243,19 @@ def as_text(states: Sequence[FaultState]) -> str:
     return "\n".join(f"{'on ' if each.is_on else 'off'}  {each.fault:<{width}}  {each.title}" for each in states)
 
 
+def _in_words(shows: str) -> str:
+    """A comparison such as `> 120`."""
+    sign, value = shows.split(" ")
+    return f"{_SIGNS[sign]}{value}"
+
+
 def _whole(state: FaultState) -> str:
     alerts = f"{', '.join(state.alerts)}, within {state.within_seconds} s" if state.alerts else "none"
     rows = {
         "fault": f"{state.fault} is {'on' if state.is_on else 'off'}: {state.title}",
         "effect": state.effect,
         "alerts": alerts,
-        "panel": f'"{state.panel}" has values {state.shows}, on {state.dashboard}',
+        "panel": f'"{state.panel}" shows values {_in_words(state.shows)}: {state.dashboard}',
         "runbook": state.runbook or "none",
         "remedy": state.remedy,
     }

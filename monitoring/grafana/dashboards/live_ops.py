@@ -31,7 +31,7 @@ _SIGNALS = Row(
     "Which signals are active?",
     (
         _signals("Silent", "silent", "Games from which nothing comes: see the runbook LiveOpsGameSilent."),
-        _signals("Events fall", "events_fall", "Games with far too few events: see the runbook LiveOpsEventsDrop."),
+        _signals("Events drop", "events_fall", "Games with far too few events: see the runbook LiveOpsEventsDrop."),
         _signals(
             "Bookings drop", "bookings_fall", "Games with far too few purchases: see the runbook LiveOpsBookingsDrop."
         ),
