@@ -19,5 +19,5 @@ compose/certificates.sh
 compose/passwords.sh
 # What the portal shows where it is there; Docker would make these folders as root.
 mkdir -p build/docs/site build/portal && mkdir -p -m 700 build/switchboard && mkdir -p -m 755 build/switchboard/socket
-compose/stack.sh ${1:+"$1"} up --detach --remove-orphans --wait --wait-timeout 600 --scale "spark-worker=${WORKERS:-1}"
+compose/stack.sh ${1:+"$1"} up --detach --remove-orphans --wait --wait-timeout 900 --scale "spark-worker=${WORKERS:-1}"
 compose/urls.sh

@@ -25,7 +25,7 @@ FAKE_STEP = """#!/bin/bash
 echo "${0##*/}${*:+ $*}" >>"$LOG"
 [ "${0##*/}" != "$FAILING" ]
 """
-UP = "stack.sh{0} up --detach --remove-orphans --wait --wait-timeout 600 --scale spark-worker={1}"
+UP = "stack.sh{0} up --detach --remove-orphans --wait --wait-timeout 900 --scale spark-worker={1}"
 
 
 @dataclass(frozen=True, slots=True)
