@@ -4,6 +4,7 @@ Source: RSGI 1.5 (https://github.com/emmett-framework/granian/blob/master/docs/s
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from services.portal.docs import DOCS, DocsSite
 from services.portal.figures import FigureSource
 from services.portal.html import problem_page
 from services.portal.lineage import LineagePage, LineageUnavailableError, script_hashes
+from services.portal.metrics import CONTENT_TYPE, PortalMetrics, QuestionOutcome
 from services.portal.pages import home_page, question_page, status_part
 from services.portal.practice import (
     FAULTS,
@@ -76,10 +78,13 @@ class PortalResponse:
 class PortalApp:
     """One process of the service."""
 
-    def __init__(self, settings: PortalSettings, figures: FigureSource, questions: Questions) -> None:
+    def __init__(
+        self, settings: PortalSettings, figures: FigureSource, questions: Questions, metrics: PortalMetrics
+    ) -> None:
         self._settings = settings
         self._figures = figures
         self._questions = questions
+        self._metrics = metrics
         self._faults = tuple(load_faults(settings.faults).values()) if settings.faults else ()
         self._docs = DocsSite(settings.docs) if settings.docs else None
         self._switchboard = Switchboard(settings.switchboard) if settings.switchboard else None
@@ -127,6 +132,13 @@ class PortalApp:
         """
         if path == "/healthz":
             return PortalResponse("ok\n", content_type="text/plain; charset=utf-8")
+        if path == "/metrics" and self._is_addressed_by_its_name(headers):
+            return PortalResponse("", content_type=CONTENT_TYPE, file=self._metrics.exposition())
+        response = self._response(method, path, headers)
+        self._metrics.responded(response.status)
+        return response
+
+    def _response(self, method: str, path: str, headers: Mapping[str, str]) -> PortalResponse:
         if not self._is_addressed_by_its_name(headers):
             return _problem(HTTPStatus.MISDIRECTED_REQUEST, "This address is not the portal's.")
         try:
@@ -199,12 +211,18 @@ class PortalApp:
         return self._run(question)
 
     def _run(self, question: Question) -> PortalResponse:
+        started, outcome = time.monotonic(), QuestionOutcome.FAILED
         try:
-            return PortalResponse(question_page(question, self._questions.run(question)))
+            result = self._questions.run(question)
+            outcome = QuestionOutcome.OK
+            return PortalResponse(question_page(question, result))
         except PortalBusyError as error:
+            outcome = QuestionOutcome.BUSY
             return PortalResponse(question_page(question, problem=str(error)), HTTPStatus.TOO_MANY_REQUESTS)
         except QuestionFailedError as error:
             return PortalResponse(question_page(question, problem=str(error)), HTTPStatus.BAD_GATEWAY)
+        finally:
+            self._metrics.question_ended(outcome, time.monotonic() - started)
 
     def _is_addressed_by_its_name(self, headers: Mapping[str, str]) -> bool:
         """Whether the name is the portal's: a page of another site may have had its name resolve to this machine."""

@@ -6,6 +6,7 @@ from gamelake.model.logs import set_up_logs
 from gamelake.program import leave_pandas_out
 from services.portal.app import PortalApp
 from services.portal.figures import figure_source
+from services.portal.metrics import metrics_of_process
 from services.portal.questions import Questions
 from services.portal.settings import PortalSettings
 
@@ -15,4 +16,4 @@ def create() -> PortalApp:
     set_up_logs(os.environ)
     leave_pandas_out()
     settings = PortalSettings.from_env()
-    return PortalApp(settings, figure_source(settings), Questions(settings))
+    return PortalApp(settings, figure_source(settings), Questions(settings), metrics_of_process(settings.tls))

@@ -30,6 +30,7 @@ JOBS = [
     "maintenance-scheduler",
     "node-exporter",
     "object-store",
+    "portal",
     "prometheus",
     "registry",
     "serving",

@@ -14,6 +14,7 @@ from gamelake.model.errors import StartupError
 from gamelake.observability.faults import load_faults
 from services.portal.app import PortalApp
 from services.portal.figures import figure_source
+from services.portal.metrics import metrics_of_process
 from services.portal.questions import Questions
 from services.portal.settings import PortalSettings
 from services.portal.switchboard import Switchboard, SwitchboardUnavailableError, SwitchingFailedError, SwitchStates
@@ -68,7 +69,7 @@ def lamps(socket_file: Path) -> Iterator[Lamps]:
 def portal(socket_file: Path) -> PortalApp:
     """A portal of which the switchboard may run or not."""
     settings = replace(PortalSettings.from_env({}), faults=FAULTS, switchboard=socket_file)
-    return PortalApp(settings, figure_source(settings), Questions(settings))
+    return PortalApp(settings, figure_source(settings), Questions(settings), metrics_of_process(settings.tls))
 
 
 def post(portal: PortalApp, path: str, more: Mapping[str, str] = {}) -> int:

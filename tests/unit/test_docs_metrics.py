@@ -34,6 +34,7 @@ SOURCES = {
     "ingest",
     "live-ops",
     "maintenance",
+    "portal",
 }
 UNITS = {
     "seconds",

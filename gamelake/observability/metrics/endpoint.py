@@ -41,6 +41,17 @@ def registry_of_process() -> CollectorRegistry:
     return registry
 
 
+def export_certificate_expiry(registry: CollectorRegistry, tls: EndpointTls) -> None:
+    """Add to a registry when the certificate of the endpoint that serves it expires.
+
+    Raises:
+        OSError: the certificate can't be read.
+    """
+    expiry = Gauge(CERTIFICATE_EXPIRY, "When the certificate of this endpoint expires.", registry=registry)
+    certificate = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
+    expiry.set(certificate.not_valid_after_utc.timestamp())
+
+
 def serve_metrics(
     registry: CollectorRegistry, host: str, port: int, tls: EndpointTls | None
 ) -> tuple[WSGIServer, Thread]:
@@ -53,9 +64,7 @@ def serve_metrics(
     """
     if tls is None:
         return start_http_server(port, host, registry)
-    expiry = Gauge(CERTIFICATE_EXPIRY, "When the certificate of this endpoint expires.", registry=registry)
-    certificate = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
-    expiry.set(certificate.not_valid_after_utc.timestamp())
+    export_certificate_expiry(registry, tls)
     server, thread = start_http_server(
         port,
         host,

@@ -412,6 +412,40 @@ _AUDIT = Row(
     ),
 )
 
+_PORTAL = Row(
+    "Is the portal used, and quick?",
+    (
+        TimeSeries(
+            title="Portal: responses",
+            description="By status. 421: a page of another site; 502: a question that failed.",
+            unit=units.OpsPerMinute,
+            queries=(
+                Query("60 * sum by (status) (rate(gamelake_portal_responses_total[$__rate_interval]))", "{{status}}"),
+            ),
+            width=8,
+        ),
+        TimeSeries(
+            title="Portal: questions",
+            description="Those that were run in five minutes. busy: another question ran; failed: the page says why.",
+            unit=units.Short,
+            queries=(Query("sum by (outcome) (increase(gamelake_portal_questions_total[5m]))", "{{outcome}}"),),
+            width=8,
+        ),
+        TimeSeries(
+            title="Portal: how long questions run",
+            description="The 90th percentile of an hour. After 30 seconds a question is stopped.",
+            unit=units.Seconds,
+            queries=(
+                Query(
+                    "histogram_quantile(0.9, sum by (le) (increase(gamelake_portal_question_seconds_bucket[1h])) > 0)",
+                    "90 %",
+                ),
+            ),
+            width=8,
+        ),
+    ),
+)
+
 _MONITORING = Row(
     "Does the monitoring work?",
     (
@@ -444,5 +478,5 @@ SERVICES = Page(
     title="Services",
     description="The services that streams and tables depend on.",
     variables=(),
-    rows=(_UP, _MACHINES, _KAFKA, _OBJECT_STORE, _SPARK, _TRINO_AND_REGISTRY, _AUDIT, _MONITORING),
+    rows=(_UP, _MACHINES, _KAFKA, _OBJECT_STORE, _SPARK, _TRINO_AND_REGISTRY, _AUDIT, _PORTAL, _MONITORING),
 )

@@ -50,7 +50,6 @@ NOT_SCRAPED = {
     "alert-receiver": "alertmanager_notifications_failed_total",
     "spark-history": "nothing depends on it",
     "grafana": "a person who looks",
-    "portal": "a person who looks",
     "data-docs": "a person who looks",
     "quality": "scraped where it runs",
 }

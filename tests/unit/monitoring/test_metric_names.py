@@ -11,6 +11,7 @@ from monitoring.grafana.files import GENERATED
 from services.audit.metrics import AuditMetrics
 from services.catalog.metrics import CatalogMetrics
 from services.delivery.metrics import DeliveryMetrics
+from services.portal.metrics import PortalMetrics
 from tests.unit.monitoring.rules import MONITORING, REPOSITORY, alerts, read_yaml, recorded, rules
 
 DECLARED: dict[str, dict[str, Any]] = {each["name"]: each for each in read_yaml(MONITORING / "metrics.yaml")["metrics"]}
@@ -63,6 +64,19 @@ def test_the_audit_services_metrics_are_the_declared_ones_and_the_reverse() -> N
     }
 
     declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == "audit"}
+
+    assert in_code == declared
+
+
+def test_the_portals_metrics_are_the_declared_ones_and_the_reverse() -> None:
+    registry = CollectorRegistry()
+    PortalMetrics(registry)
+    in_code = {
+        (f"{family.name}_total" if family.type == "counter" else family.name, family.type)
+        for family in registry.collect()
+    }
+
+    declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == "portal"}
 
     assert in_code == declared
 

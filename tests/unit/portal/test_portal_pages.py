@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from gamelake.serving.sql.questions import Question, load_questions
 from services.portal.app import PortalApp, PortalResponse
 from services.portal.figures import Overview, ServiceHealth, StreamFigures, metric_samples, samples_of
 from services.portal.lineage import script_hashes
+from services.portal.metrics import metrics_of_process
 from services.portal.pages import question_page, status_part
-from services.portal.questions import QuestionResult, Questions, as_text
+from services.portal.questions import QuestionFailedError, QuestionResult, Questions, as_text
 from services.portal.settings import PortalSettings
 from tools.embedded.service import REPOSITORY
 
@@ -77,7 +79,7 @@ def settings(tmp_path: Path) -> PortalSettings:
 @pytest.fixture
 def portal(settings: PortalSettings) -> PortalApp:
     """A portal whose questions are those of the repository."""
-    return PortalApp(settings, Figures(), Questions(settings))
+    return PortalApp(settings, Figures(), Questions(settings), metrics_of_process(None))
 
 
 def get(portal: PortalApp, path: str, headers: Mapping[str, str] = OWN) -> PortalResponse:
@@ -150,7 +152,7 @@ def test_the_page_of_load_and_faults_is_there_where_faults_or_a_switchboard_are_
     settings: PortalSettings, portal: PortalApp
 ) -> None:
     faults = REPOSITORY / "monitoring/faults.yaml"
-    with_faults = PortalApp(replace(settings, faults=faults), Figures(), Questions(settings))
+    with_faults = PortalApp(replace(settings, faults=faults), Figures(), Questions(settings), metrics_of_process(None))
 
     assert '<a href="/practice">Load and faults</a>' in get(with_faults, "/").body
     page = get(with_faults, "/practice").body
@@ -170,7 +172,7 @@ def documented(settings: PortalSettings, tmp_path: Path) -> PortalApp:
     (site / "picture.png").write_bytes(b"\x89PNG")
     (tmp_path / "secret").write_text("secret")
     (site / "link").symlink_to(tmp_path / "secret")
-    return PortalApp(replace(settings, docs=site), Figures(), Questions(settings))
+    return PortalApp(replace(settings, docs=site), Figures(), Questions(settings), metrics_of_process(None))
 
 
 def test_the_docs_site_is_a_part_of_the_portal(documented: PortalApp) -> None:
@@ -241,6 +243,32 @@ def test_a_health_check_needs_no_name(portal: PortalApp) -> None:
     assert get(portal, "/healthz", {}).status == 200
 
 
+def test_responses_and_questions_are_counted_and_health_checks_are_not(
+    portal: PortalApp, settings: PortalSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_self: Questions, _question: Question) -> QuestionResult:
+        raise QuestionFailedError("Trino does not respond")
+
+    question = next(iter(Questions(settings).all()))
+    monkeypatch.setattr(Questions, "run", failing)
+    for path in ("/healthz", "/", "/nothing", "/metrics"):
+        get(portal, path)
+    portal.respond("POST", f"/questions/{question}", OWN)
+
+    page = (get(portal, "/metrics").file or b"").decode().splitlines()
+
+    assert 'gamelake_portal_responses_total{status="200"} 1.0' in page
+    assert 'gamelake_portal_responses_total{status="404"} 1.0' in page
+    assert 'gamelake_portal_responses_total{status="502"} 1.0' in page
+    assert 'gamelake_portal_questions_total{outcome="failed"} 1.0' in page
+    assert 'gamelake_portal_questions_total{outcome="ok"} 0.0' in page
+    assert "gamelake_portal_question_seconds_count 1.0" in page
+
+
+def test_metrics_are_for_those_who_address_the_portal_by_its_name_only(portal: PortalApp) -> None:
+    assert get(portal, "/metrics", {"host": "evil.example"}).status is HTTPStatus.MISDIRECTED_REQUEST
+
+
 def test_pages_run_no_script_but_their_own(portal: PortalApp) -> None:
     policy = get(portal, "/").policy
 
@@ -253,7 +281,9 @@ def test_pages_run_no_script_but_their_own(portal: PortalApp) -> None:
 
 def test_the_lineage_may_be_a_file_that_is_drawn_later(settings: PortalSettings, tmp_path: Path) -> None:
     file = tmp_path / "lineage.html"
-    portal = PortalApp(replace(settings, has_lakehouse=False, lineage=file), Figures(), Questions(settings))
+    portal = PortalApp(
+        replace(settings, has_lakehouse=False, lineage=file), Figures(), Questions(settings), metrics_of_process(None)
+    )
 
     missing = get(portal, "/lineage")
     file.write_text("<p>Drawn</p><script>draw()</script>")
