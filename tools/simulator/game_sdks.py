@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -40,21 +40,21 @@ _OPTIONS = Options(
     compression=Compression.NONE,
 )
 _POLL_INTERVAL = timedelta(seconds=0.5)
+_REQUESTS_TIMED = 10_000
 # One SDK in `_SKEWED` has a clock that is wrong by `_SKEW_SECONDS`.
 _SKEWED, _SKEW_SECONDS = 5, 3 * 3600.0
 
 
 @dataclass(slots=True)
 class DeliveryCounts:
-    """What became of the events of one game; seconds of each request, and arrays of player indices."""
+    """What became of the events of one game; `request_seconds` are of its last 10,000 batches."""
 
     sent: int = 0
     acknowledged: int = 0
     duplicates: int = 0
     refused: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
-    request_seconds: list[float] = field(default_factory=list)
-    players: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    request_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_REQUESTS_TIMED))
 
 
 class AcknowledgedIdsFile:
@@ -73,10 +73,16 @@ class AcknowledgedIdsFile:
 
 
 class DeliveryTracker:
-    """Maps the SDK's tickets to events, and counts their outcomes."""
+    """Maps the SDK's tickets to events, and counts their outcomes.
 
-    def __init__(self, acknowledgements: AcknowledgedIdsFile | None) -> None:
+    Args:
+        acknowledgements: where to write the ids of acknowledged events.
+        has_acknowledged: shape (players,); set to True for each player with an acknowledged event.
+    """
+
+    def __init__(self, acknowledgements: AcknowledgedIdsFile | None, has_acknowledged: npt.NDArray[np.bool_]) -> None:
         self.counts = DeliveryCounts()
+        self._has_acknowledged = has_acknowledged
         self._acknowledgements = acknowledgements
         self._waiting: dict[int, tuple[SdkPayload, int]] = {}
         # Also held while a payload is handed over: its outcome may arrive before its ticket is known.
@@ -110,7 +116,7 @@ class DeliveryTracker:
         here = slice(first, first + len(is_accepted))
         self.counts.acknowledged += int(is_accepted.sum())
         self.counts.duplicates += int(payload.copies[here][is_accepted].sum())
-        self.counts.players.append(np.unique(payload.players[here][is_accepted]))
+        self._has_acknowledged[payload.players[here][is_accepted]] = True
         if self._acknowledgements is not None:
             self._acknowledgements.write(payload.event_ids[here][is_accepted])
 
@@ -177,14 +183,20 @@ class GameSdks:
 
     Args:
         credentials: by the game's title, in the order of the games' indices.
+        players: how many there are.
     """
 
     def __init__(
-        self, url: str, credentials: Mapping[str, Credentials], acknowledgements: AcknowledgedIdsFile | None
+        self,
+        url: str,
+        credentials: Mapping[str, Credentials],
+        players: int,
+        acknowledgements: AcknowledgedIdsFile | None,
     ) -> None:
         self._titles = tuple(credentials)
+        self._has_acknowledged = np.zeros(players, dtype=np.bool_)
         self._sdks = [
-            GameSdk(url, each, number, DeliveryTracker(acknowledgements))
+            GameSdk(url, each, number, DeliveryTracker(acknowledgements, self._has_acknowledged))
             for number, each in enumerate(credentials.values())
         ]
         self._started = time.monotonic()
@@ -207,7 +219,6 @@ class GameSdks:
         """Sum up the run; `personal` are samples of personal data that no table may have."""
         counts = [sdk.deliveries.counts for sdk in self._sdks]
         stats = [sdk.client.stats() for sdk in self._sdks]
-        players = [players for each in counts for players in each.players]
         return HttpLedger(
             sent=sum(each.sent for each in counts),
             by_game={
@@ -217,7 +228,7 @@ class GameSdks:
             rejected=dict(sorted(sum((each.rejected for each in counts), Counter[str]()).items())),
             refused=sum(each.refused for each in counts),
             unsettled=self._unsettled,
-            players=len(np.unique(np.concatenate(players))) if players else 0,
+            players=int(self._has_acknowledged.sum()),
             requests=_sum(stats, "requests"),
             retries=_sum(stats, "retries"),
             unanswered=_sum(stats, "unanswered"),

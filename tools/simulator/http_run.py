@@ -53,7 +53,7 @@ class HttpRun:
         acknowledgements = None
         if target.acknowledged is not None:
             acknowledgements = AcknowledgedIdsFile(self._open.enter_context(target.acknowledged.open("wb")))
-        self._sdks = GameSdks(target.url, _credentials(target, games), acknowledgements)
+        self._sdks = GameSdks(target.url, _credentials(target, games), spec.population, acknowledgements)
 
     def send(self, stop: threading.Event) -> None:
         """Hand all events to the SDKs, in their order, until stopped."""

@@ -129,7 +129,7 @@ class AcknowledgedEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTimes:
-    """Duration of the last request of each batch, in milliseconds."""
+    """Duration of the last request of each batch, in milliseconds; of the last 10,000 batches of each game."""
 
     p50_ms: float
     p99_ms: float
