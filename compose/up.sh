@@ -20,4 +20,9 @@ compose/passwords.sh
 # What the portal shows where it is there; Docker would make these folders as root.
 mkdir -p build/docs/site build/portal && mkdir -p -m 700 build/switchboard && mkdir -p -m 755 build/switchboard/socket
 compose/stack.sh ${1:+"$1"} up --detach --remove-orphans --wait --wait-timeout 900 --scale "spark-worker=${WORKERS:-1}"
+# Rules and scrape targets are files of the repository, whose changes recreate no container.
+# (`docker kill` would do it, too, and end the restart policy of the container in some versions of Docker.)
+if [ "${1:-}" != --minimal ]; then
+  for service in prometheus alertmanager; do compose/stack.sh exec --no-TTY "$service" sh -c "kill -HUP 1"; done
+fi
 compose/urls.sh

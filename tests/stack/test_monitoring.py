@@ -160,6 +160,22 @@ def test_every_expected_target_is_scraped_and_up(prometheus: Prometheus) -> None
     assert {target.job for target in prometheus.targets()} | ON_DEMAND == jobs
 
 
+def test_a_rule_that_is_added_to_a_running_stack_is_loaded_as_make_up_does_it(
+    prometheus: Prometheus, stack: Stack
+) -> None:
+    reload = ("exec", "--no-TTY", "prometheus", "sh", "-c", "kill -HUP 1")
+    added = RULES / "added_by_a_test.yml"
+    rule = {"record": "gamelake:added_by_a_test", "expr": "vector(1)"}
+    added.write_text(yaml.safe_dump({"groups": [{"name": "added_by_a_test", "rules": [rule]}]}))
+    try:
+        stack.compose(*reload)
+        eventually(lambda: rule["record"] in {each.name for each in prometheus.rules()}, timeout=60)
+    finally:
+        added.unlink()
+        stack.compose(*reload)
+    eventually(lambda: rule["record"] not in {each.name for each in prometheus.rules()}, timeout=60)
+
+
 def test_every_rule_is_loaded_and_evaluates(prometheus: Prometheus) -> None:
     written = [rule.get("alert") or rule["record"] for rule in written_rules()]
 

@@ -26,6 +26,7 @@ echo "${0##*/}${*:+ $*}" >>"$LOG"
 [ "${0##*/}" != "$FAILING" ]
 """
 UP = "stack.sh{0} up --detach --remove-orphans --wait --wait-timeout 900 --scale spark-worker={1}"
+RELOADS = [f"stack.sh exec --no-TTY {service} sh -c kill -HUP 1" for service in ("prometheus", "alertmanager")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_the_machine_is_checked_first_and_the_addresses_are_printed_last(checkout: Checkout) -> None:
+def test_the_machine_is_checked_first_and_rules_are_loaded_before_the_addresses_are_printed(checkout: Checkout) -> None:
     code, steps = checkout.up()
 
     assert code == 0
@@ -67,6 +68,7 @@ def test_the_machine_is_checked_first_and_the_addresses_are_printed_last(checkou
         "certificates.sh",
         "passwords.sh",
         UP.format("", 1),
+        *RELOADS,
         "urls.sh",
     ]
 
