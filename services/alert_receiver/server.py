@@ -10,7 +10,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from gamelake.model.logs import event_logger
 from services.alert_receiver.notification import MalformedNotificationError, alert_lines
@@ -20,13 +20,19 @@ log = event_logger(__name__)
 
 # A notification has the alerts of one group; a thousand alerts are about a megabyte.
 MOST_BYTES = 4 * 1024 * 1024
+# Years of a healthy platform; an alert that fires is a line of some 700 bytes at each repetition.
+_MOST_FILE_BYTES = 64 * 1024 * 1024
 
 
 class AlertLog:
-    """A file that lines are appended to, by any number of threads of one process."""
+    """A file that lines are appended to, by any number of threads of one process.
 
-    def __init__(self, file: Path) -> None:
+    A file that would grow beyond `most_bytes` is renamed first, with `.1` at its end: there are at most two files.
+    """
+
+    def __init__(self, file: Path, most_bytes: int = _MOST_FILE_BYTES) -> None:
         self._file = file
+        self._most_bytes = most_bytes
         self._lock = threading.Lock()
         file.parent.mkdir(parents=True, exist_ok=True)
 
@@ -37,7 +43,7 @@ class AlertLog:
             OSError: the disk is full or broken.
         """
         text = "".join(f"{line}\n" for line in lines).encode("utf-8")
-        with self._lock, self._file.open("ab") as alert_log:
+        with self._lock, self._opened(len(text)) as alert_log:
             size = alert_log.tell()
             try:
                 alert_log.write(self._line_break(size) + text)
@@ -46,6 +52,11 @@ class AlertLog:
             except OSError:
                 alert_log.truncate(size)
                 raise
+
+    def _opened(self, more: int) -> BinaryIO:
+        if self._file.exists() and self._file.stat().st_size + more > self._most_bytes:
+            self._file.replace(self._file.with_name(f"{self._file.name}.1"))
+        return self._file.open("ab")
 
     def _line_break(self, size: int) -> bytes:
         """A line break, if a killed process has left an incomplete line at the end."""

@@ -90,6 +90,19 @@ def test_lines_are_added_to_those_that_are_there(tmp_path: Path) -> None:
     assert file.read_text() == "one\ntwo\nthree\n"
 
 
+def test_a_file_that_has_grown_large_is_kept_once_and_a_new_one_begun(tmp_path: Path) -> None:
+    file = tmp_path / "alerts.jsonl"
+    alert_log = AlertLog(file, most_bytes=10)
+
+    for line in ("one", "two", "three", "four"):
+        alert_log.append([line])
+
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
+        "alerts.jsonl": "four\n",
+        "alerts.jsonl.1": "three\n",
+    }
+
+
 def test_half_a_line_of_a_killed_receiver_does_not_swallow_the_next(tmp_path: Path) -> None:
     file = tmp_path / "alerts.jsonl"
     file.write_text('whole\n{"half')
