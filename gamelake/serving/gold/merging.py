@@ -5,7 +5,7 @@ aggregates of what went and of what came differ, the key is computed again from 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,7 @@ from deltalake import DeltaTable, Schema
 from gamelake.model.errors import ContractError, StoreError
 from gamelake.serving.gold.definition import UNFIT, AggregateDefinition, quoted
 from gamelake.serving.gold.history import TableChanges, TablePosition, position_at
+from gamelake.serving.gold.runs import KeyRange
 from gamelake.storage.appends import schema_of
 from gamelake.storage.datasets import dataset
 from gamelake.storage.delta_log import FileEntry, live_files, object_path
@@ -91,12 +92,25 @@ class Source:
         return rows.drop_columns([UNFIT]), pc.sum(rows.column(UNFIT)).as_py() or 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Merge:
-    """One merge; the relations `fresh` and `again` are what came and the keys to be computed again."""
+    """One merge of a source's changes into a gold table, range by range of the first key.
+
+    Raises:
+        FileNotFoundError: a file that came or went is deleted already.
+
+    Attributes:
+        keys: the distinct values of the first key column of all changed rows, unordered.
+        unfit: how many values of the new rows are unfit.
+    """
 
     source: Source
     changes: TableChanges
+    keys: pa.ChunkedArray = field(init=False)
+    unfit: int = field(init=False)
+    _fresh: pa.Table = field(init=False)
+    _again: pa.Table = field(init=False)
+    _anew: pa.Table | None = field(init=False)
 
     @property
     def _sql(self) -> Engine:
@@ -106,44 +120,51 @@ class Merge:
     def _definition(self) -> AggregateDefinition:
         return self.source.definition
 
-    def prepare(self) -> tuple[pa.ChunkedArray, int]:
-        """Read what has changed.
-
-        Returns:
-            The distinct values of the first key column of all changed rows, unordered, and how many values of the new
-            rows are unfit.
-
-        Raises:
-            FileNotFoundError: a file that came or went is deleted already.
-        """
+    def __post_init__(self) -> None:
+        """Read what has changed: new rows are aggregated, and keys whose rows were replaced are computed again."""
         schema = pa.schema(Schema.from_json(self.changes.position.schema))
         replaced = [file for each in self.changes.replaced for file in (*each.removed, *each.added)]
         self.source.require([*self.changes.appended, *replaced])
         self.source.give("fresh_rows", schema, self.changes.appended)
-        fresh, unfit = self.source.aggregate("fresh_rows")
-        self._sql.give("fresh", fresh)
-        self._sql.give("again", self._changed_otherwise(schema))
+        self._fresh, self.unfit = self.source.aggregate("fresh_rows")
+        self._again = self._changed_otherwise(schema)
+        self._sql.give("again", self._again)
+        self._anew = self._computed_again() if self.changes.replaced else None
+        self._sql.give("fresh", self._fresh)
         key = quoted(self._definition.keys[0])
-        return self._sql.table(f"SELECT {key} FROM fresh UNION SELECT {key} FROM again").column(0), unfit  # noqa: S608 # a name
+        self.keys = self._sql.table(f"SELECT {key} FROM fresh UNION SELECT {key} FROM again").column(0)  # noqa: S608 # a name
 
-    def rows(self, old: pa.Table) -> pa.Table:
-        """Merge the changes into rows of the gold table.
+    def rows(self, old: pa.Table, concerned: KeyRange) -> pa.Table:
+        """Merge the changes of a range of keys into its rows.
 
         Args:
-            old: the gold table's columns, all rows of the files that have the changed keys.
+            old: the gold table's columns, all rows of the range's files.
+            concerned: the range.
 
         Returns:
             The same columns, the rows that replace `old`, unordered.
         """
         self._sql.give("old", old)
+        self._sql.give("fresh", self._of(concerned, self._fresh))
         merged = self._definition.merging("(SELECT * FROM old UNION ALL BY NAME SELECT * FROM fresh)")
-        if not self.changes.replaced:
+        if self._anew is None:
             return self._sql.table(merged)
+        self._sql.give("again", self._of(concerned, self._again))
+        self._sql.give("anew", self._of(concerned, self._anew))
+        kept = f"SELECT r.* FROM ({merged}) r ANTI JOIN again a ON {self._same}"  # noqa: S608 # names
+        return self._sql.table(f"{kept} UNION ALL BY NAME SELECT * FROM anew")  # noqa: S608 # see above
+
+    def _of(self, concerned: KeyRange, rows: pa.Table) -> pa.Table:
+        return rows.filter(concerned.has(rows.column(self._definition.keys[0])))
+
+    @property
+    def _same(self) -> str:
+        return " AND ".join(f"r.{quoted(key)} IS NOT DISTINCT FROM a.{quoted(key)}" for key in self._definition.keys)
+
+    def _computed_again(self) -> pa.Table:
+        """The aggregates of the keys whose rows were replaced, of all of silver."""
         self.source.give_live("silver", self.source.at(self.changes.position))
-        same = " AND ".join(f"r.{quoted(key)} IS NOT DISTINCT FROM a.{quoted(key)}" for key in self._definition.keys)
-        anew = self._definition.over(f"(SELECT r.* FROM silver r SEMI JOIN again a ON {same})")  # noqa: S608 # names
-        kept = f"SELECT r.* FROM ({merged}) r ANTI JOIN again a ON {same}"  # noqa: S608 # names
-        return self._sql.table(f"{kept} UNION ALL BY NAME {anew}")
+        return self._sql.table(self._definition.over(f"(SELECT r.* FROM silver r SEMI JOIN again a ON {self._same})"))  # noqa: S608 # names
 
     def _changed_otherwise(self, schema: pa.Schema) -> pa.Table:
         """The keys whose aggregates over replaced files are not what they were."""

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
 import msgspec
 import pyarrow as pa
@@ -134,6 +135,24 @@ def _refreshed(
     )
 
 
+@dataclass(slots=True)
+class _Written:
+    """Files of one commit, and the columns of their rows."""
+
+    schema: pa.Schema
+    files: list[DataFile] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """How many rows they have."""
+        return sum(file.rows for file in self.files)
+
+    def __iadd__(self, other: Self) -> Self:
+        """Add files of the same columns."""
+        self.files += other.files
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class _Step:
     """One attempt at a refresh."""
@@ -160,18 +179,20 @@ class _Step:
         _check_exact(self.source)
         rows, unfit = self.source.aggregate("silver")
         removed = [] if self.gold is None else live_files(self.gold.handle)
-        return self._finish(self._sorted(rows), removed, position, RefreshOutcome.REBUILT, unfit)
+        made = self._written(self._sorted(rows))
+        return self._finish(made, removed, position, RefreshOutcome.REBUILT, unfit)
 
     def take_in(self, gold: GoldTable, changes: TableChanges) -> Refreshed:
         """Bring the table up to date with changes of silver."""
         if self._definition.spec.refresh is Refresh.PARTITION:
             return self._compute_days(gold, changes)
-        merge = Merge(self.source, changes)
-        keys, unfit = merge.prepare()
-        concerned = touched(runs_of(gold.handle, self._definition.keys[0]), keys)
-        removed = [run.file for run in concerned]
-        old = dataset(self.job.location, self.job.table, schema_of(gold.handle), removed).to_table()
-        return self._finish(self._sorted(merge.rows(old)), removed, changes.position, RefreshOutcome.MERGED, unfit)
+        merge, schema = Merge(self.source, changes), schema_of(gold.handle)
+        made, removed = _Written(schema), list[FileEntry]()
+        for concerned in touched(runs_of(gold.handle, self._definition.keys[0]), merge.keys):
+            old = dataset(self.job.location, self.job.table, schema, concerned.files).to_table()
+            made += self._written(self._sorted(merge.rows(old, concerned)))
+            removed += concerned.files
+        return self._finish(made, removed, changes.position, RefreshOutcome.MERGED, merge.unfit)
 
     def _compute_days(self, gold: GoldTable, changes: TableChanges) -> Refreshed:
         handle = self.source.at(changes.position)
@@ -179,33 +200,36 @@ class _Step:
         self.source.give("silver", schema_of(handle), of_days)
         rows, unfit = self.source.aggregate("silver")
         removed = [file for file in live_files(gold.handle) if day_of(file) in changes.days]
-        return self._finish(self._sorted(rows), removed, changes.position, RefreshOutcome.PARTITIONS, unfit)
+        made = self._written(self._sorted(rows))
+        return self._finish(made, removed, changes.position, RefreshOutcome.PARTITIONS, unfit)
 
     def _finish(
         self,
-        rows: pa.Table,
+        made: "_Written",
         removed: Sequence[FileEntry],
         position: TablePosition,
         outcome: RefreshOutcome,
         unfit: int,
     ) -> Refreshed:
-        files = list(self._written(rows))
-        if not self._writer.commit(self.gold, rows.schema, files, removed, position):
+        if not self._writer.commit(self.gold, made.schema, made.files, removed, position):
             raise CommitConflictError
         version = 0 if self.gold is None else self.gold.handle.version() + 1
-        return _refreshed(self.job.table, outcome, version, position, rows.num_rows, unfit)
+        return _refreshed(self.job.table, outcome, version, position, made.rows, unfit)
 
-    def _written(self, rows: pa.Table) -> list[DataFile]:
+    def _written(self, rows: pa.Table) -> "_Written":
+        """Write sorted rows as files that no commit names yet."""
         writer = self._writer
-        if not writer.is_partitioned:
-            return [writer.write(run, {}) for run in split(rows, self._definition.keys[0])]
-        days = rows.column(PARTITION).unique().to_pylist()
-        return [
-            writer.write(
-                rows.filter(pc.field(PARTITION) == pa.scalar(day)).drop_columns([PARTITION]), {PARTITION: str(day)}
-            )
-            for day in days
-        ]
+        if writer.is_partitioned:
+            days = rows.column(PARTITION).unique().to_pylist()
+            files = [
+                writer.write(
+                    rows.filter(pc.field(PARTITION) == pa.scalar(day)).drop_columns([PARTITION]), {PARTITION: str(day)}
+                )
+                for day in days
+            ]
+        else:
+            files = [writer.write(run, {}) for run in split(rows, self._definition.keys[0])]
+        return _Written(rows.schema, files)
 
     def _sorted(self, rows: pa.Table) -> pa.Table:
         """Sorted by key, in the types of the table that is there."""

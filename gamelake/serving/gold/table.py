@@ -1,5 +1,6 @@
 """A gold table as its job sees it: from which source versions it was computed, and how it is written."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -17,11 +18,14 @@ from gamelake.storage.comments import NO_COMMENTS, Comments
 from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
 from gamelake.storage.delta_log import FileEntry, changes_rows, commit_info_of, preceding_entries
 from gamelake.storage.manifests import TableFiles
+from gamelake.storage.open_tables import OpenTables
 from gamelake.storage.rewrites import Replacement
 from gamelake.storage.store import Store
-from gamelake.storage.tables import delta_schema_json, open_table
+from gamelake.storage.tables import delta_schema_json
 
 _SOURCE, _DEFINITION = "gamelake.source", "gamelake.definition"
+_MOST_OPEN = 64
+_of_thread = threading.local()
 _PROPERTIES = {"every": "gamelake.refresh.every", "refresh": "gamelake.refresh.by"}
 
 
@@ -36,10 +40,18 @@ class GoldTable:
     def open(cls, store: Store, table: str, definition: AggregateDefinition) -> Self | None:
         """Open the table; None if there is none yet."""
         try:
-            handle = open_table(store.location, table)
+            handle = _open_tables(store).newest(table)
         except TableNotFoundError:
             return None
         return cls(handle, _position(store, table, handle.version(), definition))
+
+
+def _open_tables(store: Store) -> OpenTables:
+    """Those of this thread: a task's process refreshes the same tables again and again, one after the other."""
+    opened: OpenTables | None = getattr(_of_thread, "opened", None)
+    if opened is None or opened.store.location != store.location:
+        opened = _of_thread.opened = OpenTables(store, _MOST_OPEN)
+    return opened
 
 
 def _position(store: Store, table: str, version: int, definition: AggregateDefinition) -> TablePosition | None:

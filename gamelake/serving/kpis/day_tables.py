@@ -31,6 +31,7 @@ from gamelake.storage.delta_log import (
 )
 from gamelake.storage.log_checkpoints import is_log_checkpoint_due
 from gamelake.storage.manifests import TableFiles
+from gamelake.storage.open_tables import OpenTables
 from gamelake.storage.rewrites import Replacement
 from gamelake.storage.store import Store
 from gamelake.storage.tables import delta_schema_json, open_table
@@ -71,7 +72,12 @@ class DayTable:
     former: Collection[str]
     _handle: DeltaTable | None = None
     _is_void: bool = False
+    _opened: OpenTables = field(init=False)
     _superseded: deque[tuple[float, str]] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        """It stays open from batch to batch."""
+        self._opened = OpenTables(self.store, most=1)
 
     @property
     def path(self) -> str:
@@ -85,7 +91,7 @@ class DayTable:
             KpiTableError: another writer has written rows into it.
         """
         try:
-            self._handle = open_table(self.store.location, self.path)
+            self._handle = self._opened.newest(self.path)
         except TableNotFoundError:
             self._handle = None
             return

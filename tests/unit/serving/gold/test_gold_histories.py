@@ -5,12 +5,14 @@ from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
+import pytest
 from deltalake.exceptions import TableNotFoundError
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from gamelake.model.aggregates import AggregateSpec
+from gamelake.serving.gold import runs
 from gamelake.serving.gold.table import GoldWriter
 from gamelake.storage.store import Location
 from tests.unit.properties import examples
@@ -87,5 +89,7 @@ class Histories(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-def test_gold_equals_a_recompute_after_any_history() -> None:
+@pytest.mark.parametrize("rows_per_run", [2, runs.ROWS_PER_RUN])
+def test_gold_equals_a_recompute_after_any_history(rows_per_run: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "ROWS_PER_RUN", rows_per_run)
     run_state_machine_as_test(Histories, settings=settings(examples(15), stateful_step_count=8))
