@@ -435,6 +435,7 @@ _PORTAL = Row(
             title="Portal: how long questions run",
             description="The 90th percentile of an hour. After 30 seconds a question is stopped.",
             unit=units.Seconds,
+            empty="no question in this hour",
             queries=(
                 Query(
                     "histogram_quantile(0.9, sum by (le) (increase(gamelake_portal_question_seconds_bucket[1h])) > 0)",
