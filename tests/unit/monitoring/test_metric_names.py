@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -32,51 +33,21 @@ def names_in(*texts: str) -> set[str]:
     return {name if name in DECLARED else re.sub(r"_(bucket|sum|count)$", "", name) for name in found}
 
 
-def test_the_catalog_services_metrics_are_the_declared_ones_and_the_reverse() -> None:
+@pytest.mark.parametrize(
+    ("source", "metrics"),
+    [("catalog", CatalogMetrics), ("delivery", DeliveryMetrics), ("audit", AuditMetrics), ("portal", PortalMetrics)],
+)
+def test_a_services_metrics_are_the_declared_ones_and_the_reverse(
+    source: str, metrics: Callable[[CollectorRegistry], object]
+) -> None:
     registry = CollectorRegistry()
-    CatalogMetrics(registry)
+    metrics(registry)
     in_code = {
         (f"{family.name}_total" if family.type == "counter" else family.name, family.type)
         for family in registry.collect()
     }
 
-    declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == "catalog"}
-
-    assert in_code == declared
-
-
-def test_the_delivery_services_metrics_are_the_declared_ones_and_the_reverse() -> None:
-    registry = CollectorRegistry()
-    DeliveryMetrics(registry)
-    in_code = {(family.name, family.type) for family in registry.collect()}
-
-    declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == "delivery"}
-
-    assert in_code == declared
-
-
-def test_the_audit_services_metrics_are_the_declared_ones_and_the_reverse() -> None:
-    registry = CollectorRegistry()
-    AuditMetrics(registry)
-    in_code = {
-        (f"{family.name}_total" if family.type == "counter" else family.name, family.type)
-        for family in registry.collect()
-    }
-
-    declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == "audit"}
-
-    assert in_code == declared
-
-
-def test_the_portals_metrics_are_the_declared_ones_and_the_reverse() -> None:
-    registry = CollectorRegistry()
-    PortalMetrics(registry)
-    in_code = {
-        (f"{family.name}_total" if family.type == "counter" else family.name, family.type)
-        for family in registry.collect()
-    }
-
-    declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == "portal"}
+    declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == source}
 
     assert in_code == declared
 
