@@ -12,6 +12,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+
 from gamelake.model.logs import event_logger
 from gamelake.privacy.vault.vault import VaultUnavailableError
 from services.gateway import metrics
@@ -161,4 +163,4 @@ class App:
         return content_response(_TEXT, b"Kafka does not answer\n", HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def _metrics(self) -> Response:
-        return content_response(metrics.CONTENT_TYPE, await asyncio.to_thread(metrics.exposition))
+        return content_response(CONTENT_TYPE_PLAIN_0_0_4, await asyncio.to_thread(metrics.exposition))

@@ -12,7 +12,6 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from gamelake.observability.metrics.container import ContainerMemoryCollector
 from services.gateway.errors import EventRejection
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15)
 
 _requests = Counter("gamelake_ingest_requests", "Requests to send events, by HTTP status.", ["status"])

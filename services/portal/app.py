@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+
 from gamelake.model.errors import GamelakeError
 from gamelake.model.logs import event_logger
 from gamelake.observability.faults import load_faults
@@ -22,7 +24,7 @@ from services.portal.docs import DOCS, DocsSite
 from services.portal.figures import FigureSource
 from services.portal.html import problem_page
 from services.portal.lineage import LineagePage, LineageUnavailableError, script_hashes
-from services.portal.metrics import CONTENT_TYPE, PortalMetrics, QuestionOutcome
+from services.portal.metrics import PortalMetrics, QuestionOutcome
 from services.portal.pages import home_page, question_page, status_part
 from services.portal.practice import (
     FAULTS,
@@ -133,7 +135,7 @@ class PortalApp:
         if path == "/healthz":
             return PortalResponse("ok\n", content_type="text/plain; charset=utf-8")
         if path == "/metrics" and self._is_addressed_by_its_name(headers):
-            return PortalResponse("", content_type=CONTENT_TYPE, file=self._metrics.exposition())
+            return PortalResponse("", content_type=CONTENT_TYPE_PLAIN_0_0_4, file=self._metrics.exposition())
         response = self._response(method, path, headers)
         self._metrics.responded(response.status)
         return response

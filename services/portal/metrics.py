@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from gamelake.model.options import EndpointTls
 from gamelake.observability.metrics.endpoint import export_certificate_expiry, registry_of_process
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 
 

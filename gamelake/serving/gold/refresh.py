@@ -205,7 +205,7 @@ class _Step:
 
     def _finish(
         self,
-        made: "_Written",
+        made: _Written,
         removed: Sequence[FileEntry],
         position: TablePosition,
         outcome: RefreshOutcome,
@@ -216,7 +216,7 @@ class _Step:
         version = 0 if self.gold is None else self.gold.handle.version() + 1
         return _refreshed(self.job.table, outcome, version, position, made.rows, unfit)
 
-    def _written(self, rows: pa.Table) -> "_Written":
+    def _written(self, rows: pa.Table) -> _Written:
         """Write sorted rows as files that no commit names yet."""
         writer = self._writer
         if writer.is_partitioned:
