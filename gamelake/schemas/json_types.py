@@ -52,6 +52,7 @@ def struct_of(message: Descriptor, time: Any = str) -> type[msgspec.Struct]:  # 
         message.name,
         [(name, slot.type | None, slot.default) for name, slot in slots],
         forbid_unknown_fields=True,
+        frozen=True,
         omit_defaults=True,
         gc=False,
     )

@@ -77,7 +77,7 @@ class App:
                 loop.run_until_complete(self._refreshing)
         if self._events is not None:
             self._events.producer.close(_SHUTDOWN_TIMEOUT)
-            self._events.players.close()
+            self._events.preparer.players.close()
             self._events.tracer.close()
         if self._support is not None:
             self._support.audit.close(_SHUTDOWN_TIMEOUT)
@@ -101,7 +101,7 @@ class App:
             response = await self._support.respond(scope)
             if scope.method == "DELETE" and response.status is HTTPStatus.NO_CONTENT:
                 # In this process at once; in the others with their next refresh.
-                await self._apply_erasures(self._events.players)
+                await self._apply_erasures(self._events.preparer.players)
             return response
         page = self._pages.get(scope.path)
         if page is None:
@@ -129,7 +129,7 @@ class App:
         if self._events is not None:
             metrics.set_waiting(self._events.producer.waiting_records)
             metrics.set_memory()
-            await self._apply_erasures(self._events.players)
+            await self._apply_erasures(self._events.preparer.players)
         self._quotas.refresh(self._keyring.all_keys(), time.time())
 
     async def _apply_erasures(self, players: PlayerStore) -> None:

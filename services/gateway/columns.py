@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor
@@ -15,6 +16,8 @@ from ptars import HandlerPool, PtarsConfig
 
 from gamelake.schemas.framing import Flags, Ints, frame_header
 from services.gateway.personal.fields import FieldPath
+
+Floats = npt.NDArray[np.float64]
 
 # Nanoseconds, so that a time is the same after it was read and encoded again.
 _CONFIG = PtarsConfig(timestamp_unit="ns", timestamp_tz="UTC")
@@ -57,13 +60,13 @@ def has_duplicate_map_keys(events: pa.RecordBatch) -> Flags:
     return found
 
 
-def invalid_events(events: pa.RecordBatch, earliest: float, latest: float, largest_amount: float) -> Flags:
+def invalid_events(events: pa.RecordBatch, earliest: Floats, latest: Floats, largest_amount: float) -> Flags:
     """One flag per row: a required text is missing, or a time or an amount is out of bounds; game names aren't checked.
 
     Args:
         events: columns of the submitted contract.
-        earliest: lower bound of `event_time`, included, in seconds since 1970.
-        latest: upper bound, included.
+        earliest: lower bound of each row's `event_time`, included, in seconds since 1970 (float64).
+        latest: upper bound of each row's, included.
         largest_amount: how far `event_params.amount` may be from zero.
     """
     valid = _are_uuids(events.column("event_id"))
@@ -76,7 +79,7 @@ def invalid_events(events: pa.RecordBatch, earliest: float, latest: float, large
     return ~valid
 
 
-def _are_between(times: pa.TimestampArray, earliest: float, latest: float) -> Flags:
+def _are_between(times: pa.TimestampArray, earliest: Floats, latest: Floats) -> Flags:
     nanos = pc.fill_null(times.view(pa.int64()), np.iinfo(np.int64).min).to_numpy()
     seconds = nanos // _NANOS_PER_SECOND
     return np.asarray((seconds >= earliest) & (seconds <= latest))

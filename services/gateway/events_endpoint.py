@@ -1,24 +1,23 @@
 """`POST /v1/events`: one request, from its headers to its response."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from services.gateway import metrics
 from services.gateway.authentication import Authenticator, GameKey, SignatureHeaders
-from services.gateway.batching import LoopBatcher
 from services.gateway.errors import RateLimitedError, RefusedError
 from services.gateway.kafka_producer import EventProducer
 from services.gateway.limits import EventCapacity, RateLimits
 from services.gateway.lockout import ClientLockout
-from services.gateway.personal.vault_client import PlayerStore, vault_failures_as_unavailable
-from services.gateway.preparation import EventBatch, PreparationResult, PreparedBatch, UnknownPlayers
 from services.gateway.quotas import Quotas
 from services.gateway.request_body import BodyReader, decompress
+from services.gateway.request_preparation import RequestPreparer
 from services.gateway.responses import Response, batch_response, refusal_response
 from services.gateway.settings import BodyLimits
 from services.gateway.traces import RequestTracer
-from services.gateway.validation import EventValidator
+from services.gateway.validation import EventBatch, EventValidator
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,7 @@ class EventsEndpoint:
     body_reader: BodyReader
     capacity: EventCapacity
     validator: EventValidator
-    batcher: LoopBatcher[EventBatch, PreparationResult]
-    players: PlayerStore
+    preparer: RequestPreparer
     producer: EventProducer
     tracer: RequestTracer
 
@@ -69,14 +67,15 @@ class EventsEndpoint:
             self.authenticator.verify(key, signature, body)
         content = decompress(body, headers.get("content-encoding", ""), self.limits.decompressed)
         raw_events = body_format.split(content, self.limits.events)
-        return key, len(body), EventBatch(self.validator.game(key.game), body_format, raw_events)
+        game = self.validator.game(key.game)
+        return key, len(body), EventBatch(game, body_format, raw_events, len(content), datetime.now(UTC))
 
     async def _send(self, arrived: int, key: GameKey, size: int, batch: EventBatch) -> Response:
         game, events = key.game, len(batch.raw_events)
         try:
             self.rates.take(game, key.rate, events, time.monotonic())
             with self.quotas.reserved(key, events, size, time.time()), self.capacity.reserved(events):
-                prepared = await self._prepare(batch)
+                prepared = await self.preparer.prepare(batch)
                 accepted, rejections = len(prepared.records), prepared.rejections
                 traced, sent = self.tracer.traced_events(prepared.records), time.time_ns()
                 confirmed = self.producer.send(prepared.records)
@@ -89,15 +88,3 @@ class EventsEndpoint:
             raise
         metrics.count_events(game, accepted, rejections)
         return batch_response(accepted, rejections)
-
-    async def _prepare(self, batch: EventBatch) -> PreparedBatch:
-        """The batch's records, once the vault has the personal data of its events."""
-        with vault_failures_as_unavailable():
-            prepared = await self.batcher.submit(batch, len(batch.raw_events))
-            while isinstance(prepared, UnknownPlayers):
-                resolved = await self.players.resolve(batch.game.name, prepared.names, prepared.personal_data)
-                batch = replace(batch, resolved={**batch.resolved, **resolved})
-                prepared = await self.batcher.submit(batch, len(batch.raw_events))
-            if prepared.personal_data:
-                await self.players.store(batch.game.name, prepared.personal_data)
-        return prepared.without_large_records()

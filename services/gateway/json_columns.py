@@ -36,13 +36,10 @@ class JsonColumnReader:
         self._schema = handler_of(event).schema()
         self._fields = _Fields(event, list(self._schema))
 
-    def read(self, events: Sequence[msgspec.Struct]) -> ColumnarEvents | None:
-        """The events as columns, or None if a column can't represent one of their values."""
+    def read(self, events: Sequence[msgspec.Struct]) -> ColumnarEvents:
+        """Return the events as columns; any error means that a column can't represent one of their values."""
         rows = _Rows(np.arange(len(events)), np.zeros(len(events), bool))
-        try:
-            columns = self._fields.columns(events, rows)
-        except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
-            return None
+        columns = self._fields.columns(events, rows)
         return ColumnarEvents(pa.RecordBatch.from_arrays(columns, schema=self._schema), rows.uncertain)
 
 

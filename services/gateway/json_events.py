@@ -2,6 +2,8 @@
 
 The fast path gives the parsed object to the message class, which checks names and types in C. Only an object that it
 refuses is examined field by field, for the reason.
+
+A raw event never changes: a batch is prepared again whenever the vault has to resolve a player, with the same result.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +18,9 @@ from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.schemas.json_types import UnsupportedFieldError, struct_of
 from services.gateway.columns import ColumnarEvents
-from services.gateway.errors import BodyTooLargeError, EventRejectedError, Reason, UnreadableBodyError
+from services.gateway.errors import BodyTooLargeError, EventRejectedError, Reason
 from services.gateway.json_columns import JsonColumnReader
+from services.gateway.json_splitting import event_texts
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,85 +34,104 @@ _VALUES_PER_EVENT = 64
 # An event whose fields have no type yet.
 _Untyped = dict[str, Any]
 
+# What msgspec raises for text that is not JSON, or not of the wanted type, or is nested too deeply.
+_NOT_DECODED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
-    events: list[Any]
+    """A body whose events are not decoded yet. What is between their quotes and brackets may be no JSON at all."""
+
+    events: list[msgspec.Raw]
 
 
 class _TypedEvents:
-    """Reads bodies whose events are all of the contract's type."""
+    """Reads events of the contract's type: one, or a body of which all are."""
 
     def __init__(self, event: Descriptor) -> None:
         kind = struct_of(event)
         body = msgspec.defstruct("Body", [("events", list[kind])], forbid_unknown_fields=True)  # type: ignore[valid-type]
-        self.decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(body)
+        self.body_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(body)
+        self.event_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
         self.columns = JsonColumnReader(event)
 
 
 class JsonEvents:
     """The body format for JSON events of one contract.
 
-    A raw event is a struct of the contract's type if all events of its body are; otherwise any JSON value.
+    A raw event is a frozen struct of the contract's type if all events of its body are; otherwise the event's text.
     """
 
     def __init__(self, event: Descriptor) -> None:
         self._event = event
         self._message: Callable[..., Message] = GetMessageClass(event)
-        self._decoder = msgspec.json.Decoder(_Body)
+        self._texts = msgspec.json.Decoder(_Body)
+        self._values = msgspec.json.Decoder()
         self._times = tuple(_paths_of_times(event))
         self._typed = _typed_events(event)
 
     def split(self, body: bytes, max_events: int) -> Sequence[Any]:
-        """The raw events of a body.
+        """Return the raw events of a body; a broken event does not affect the others.
 
         Raises:
-            UnreadableBodyError: the body is no JSON object with a list `events`.
-            BodyTooLargeError: it has more than `max_events` events, or far more values than so many events have.
+            UnreadableBodyError: the body is not an object with a list `events`, or its brackets and quotes don't match.
+            BodyTooLargeError: the body has more than `max_events` events, or far more values than so many events have.
         """
         if len(body) > _SMALL_BYTES and _count_values(body) > max_events * _VALUES_PER_EVENT:
             raise BodyTooLargeError(f"a body may contain {max_events} events, with {_VALUES_PER_EVENT} values each")
-        try:
-            events = self._decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise UnreadableBodyError('the body is not {"events": [...]}') from None
+        events = self._decode(body)
         if len(events) > max_events:
             raise BodyTooLargeError(f"a body may contain {max_events} events")
         return events
 
     def _decode(self, body: bytes) -> Sequence[Any]:
-        """The events as structs of the contract's type, or, if one of them is of another type, as untyped values."""
+        """Return structs of the contract's type, or, if one event is of another type, the text of each event."""
         if self._typed is not None:
-            with suppress(msgspec.ValidationError):
-                typed: Sequence[Any] = self._typed.decoder.decode(body).events
+            with suppress(*_NOT_DECODED):
+                typed: Sequence[Any] = self._typed.body_decoder.decode(body).events
                 return typed
-        return self._decoder.decode(body).events
+        with suppress(*_NOT_DECODED):
+            return self._texts.decode(body).events
+        return event_texts(body)
 
-    def read(self, raw_event: Any) -> Message:  # noqa: ANN401 # any JSON value
-        """The message of one event.
+    def read(self, raw_event: Any) -> Message:  # noqa: ANN401 # a struct or a text
+        """Return the message of one event, a new one at each call.
 
         Raises:
             EventRejectedError: it is not an event of the contract.
         """
         is_typed = isinstance(raw_event, msgspec.Struct)
-        untyped = msgspec.to_builtins(raw_event) if is_typed else raw_event
-        if not isinstance(untyped, dict):
-            raise EventRejectedError(Reason.MALFORMED)
-        if not is_typed:
-            _check_kinds(self._event, untyped)
+        event: _Untyped = msgspec.to_builtins(raw_event) if is_typed else self._event_of(raw_event)
         for path in self._times:
-            _parse_time(untyped, path)
+            _parse_time(event, path)
         try:
-            return self._message(**untyped)
+            return self._message(**event)
         except (TypeError, ValueError, OverflowError):
-            raise _rejection_of(self._event, untyped) from None
+            raise _rejection_of(self._event, event) from None
+
+    def _event_of(self, text: bytes | msgspec.Raw) -> _Untyped:
+        if self._typed is not None:
+            # An event is read the same whether the others of its body are of the contract's type or not.
+            with suppress(*_NOT_DECODED):
+                typed: _Untyped = msgspec.to_builtins(self._typed.event_decoder.decode(text))
+                return typed
+        try:
+            event = self._values.decode(text)
+        except _NOT_DECODED:
+            raise EventRejectedError(Reason.MALFORMED) from None
+        if not isinstance(event, dict):
+            raise EventRejectedError(Reason.MALFORMED)
+        _check_kinds(self._event, event)
+        return event
 
     def supports_columns(self, raw_events: Sequence[Any]) -> bool:
-        """Whether the body's events are all of the contract's type."""
+        """Return True if the body's events are all of the contract's type."""
         return self._typed is not None and all(isinstance(each, msgspec.Struct) for each in raw_events[:1])
 
-    def to_columns(self, raw_events: Sequence[Any]) -> ColumnarEvents | None:
-        """The events as columns, or None if a column can't represent one of their values."""
-        return None if self._typed is None else self._typed.columns.read(raw_events)
+    def to_columns(self, raw_events: Sequence[Any]) -> ColumnarEvents:
+        """Return the events as columns."""
+        if self._typed is None:
+            raise UnsupportedFieldError(self._event.full_name)
+        return self._typed.columns.read(raw_events)
 
 
 def _typed_events(event: Descriptor) -> _TypedEvents | None:

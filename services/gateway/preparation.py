@@ -1,35 +1,26 @@
 """From the events of requests to Kafka records and data for the vault: many events as columns, few one by one."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from gamelake.model.games import GamesContract, GameSpec
-from gamelake.schemas.framing import Flags, frame_header
+from gamelake.model.games import GamesContract
+from gamelake.schemas.framing import Flags, Ints, frame_header
 from services.gateway.columns import ColumnarEncoder, ColumnarEvents, invalid_events
-from services.gateway.errors import EventRejection, Reason
+from services.gateway.errors import EventRejection
 from services.gateway.kafka_producer import MAX_VALUE_BYTES, Record
 from services.gateway.personal.fields import PersonalValues
 from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, Pseudonymizer, UnownedData
-from services.gateway.validation import BodyFormat, EventValidator
+from services.gateway.validation import BodyFormat, EventBatch, EventValidator
+
+# A batch with a larger record or name is prepared event by event, which measures each. A character has 4 bytes at most.
+_LARGE = MAX_VALUE_BYTES // 8
 
 # Columns cost a millisecond and more for any number of events; so many events cost the same one by one (decision 0033).
 MIN_COLUMNAR_EVENTS = 400
-
-
-@dataclass(frozen=True, slots=True)
-class EventBatch:
-    """The raw events of one request, and those of their players that were resolved by the vault for this request."""
-
-    game: GameSpec
-    body_format: BodyFormat
-    raw_events: Sequence[Any]
-    resolved: Mapping[str, Player] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +30,6 @@ class PreparedBatch:
     records: list[Record]
     rejections: list[EventRejection]
     personal_data: Sequence[PersonalData]
-
-    def without_large_records(self) -> "PreparedBatch":
-        """The same, with the events rejected that Kafka would not accept."""
-        if max([len(record["value"]) for record in self.records], default=0) <= MAX_VALUE_BYTES:
-            return self
-        rejected = {rejection.index for rejection in self.rejections}
-        accepted = [index for index in range(len(self.records) + len(rejected)) if index not in rejected]
-        large = [
-            EventRejection(index, Reason.TOO_LARGE)
-            for index, record in zip(accepted, self.records, strict=True)
-            if len(record["value"]) > MAX_VALUE_BYTES
-        ]
-        records = [record for record in self.records if len(record["value"]) <= MAX_VALUE_BYTES]
-        rejections = sorted([*self.rejections, *large], key=lambda each: each.index)
-        return PreparedBatch(records, rejections, self.personal_data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +75,13 @@ class RowPreparer:
 
     def prepare(self, batch: EventBatch) -> PreparationResult:
         """Read, validate, pseudonymize and encode the events of a batch."""
-        validated = self._validator.validate(batch.body_format, batch.raw_events, batch.game)
+        validated = self._validator.validate(batch)
         names = [self._pseudonymizer.player_of(event) for event in validated.events]
         owners = resolve_players(batch, names, self._players)
         if isinstance(owners, UnknownPlayers):
-            values = map(self._pseudonymizer.extractor.remove_from, validated.events)
-            return replace(owners, personal_data=self._pseudonymizer.unowned(names, values, owners.names))
-        personal_data = self._pseudonymizer.pseudonymize(validated.events, owners)
+            unowned = self._pseudonymizer.unowned(names, validated.personal, owners.names)
+            return replace(owners, personal_data=unowned)
+        personal_data = self._pseudonymizer.pseudonymize(validated.events, validated.personal, owners)
         return PreparedBatch(self._encoder.encode(validated.events), validated.rejections, personal_data)
 
 
@@ -157,21 +133,26 @@ class ColumnarPreparer:
         self._encoder = encoder
 
     def prepare(self, batches: Sequence[EventBatch]) -> list[PreparationResult | None]:
-        """One result for each batch; None if an event of it is invalid or uncertain and needs `RowPreparer`."""
-        columnar = batches[0].body_format.to_columns([event for batch in batches for event in batch.raw_events])
-        if columnar is None:
+        """Return one result for each batch; None if an event is invalid, uncertain or large and needs `RowPreparer`."""
+        try:
+            return self._prepare(batches)
+        except Exception:
+            # Whatever an event's content can raise here, `RowPreparer` finds the event and rejects it alone.
             return [None] * len(batches)
-        now = datetime.now(UTC)
+
+    def _prepare(self, batches: Sequence[EventBatch]) -> list[PreparationResult | None]:
+        columnar = batches[0].body_format.to_columns([event for batch in batches for event in batch.raw_events])
+        batch_of_row = np.repeat(np.arange(len(batches)), [len(batch.raw_events) for batch in batches])
         names = columnar.events.column("game_name").to_pylist()
-        parts = self._parts(batches, columnar, self._valid(columnar, now), names)
-        values = self._kafka_values(columnar.events, parts, names, now)
+        parts = self._parts(batches, columnar, self._valid(batches, columnar, batch_of_row), names)
+        values = self._kafka_values(columnar.events, parts, names, batch_of_row)
         personal = self._pseudonymizer.extractor.values_of(columnar.events)
         return [self._result(part, values[part.rows], personal[part.rows]) for part in parts]
 
-    def _valid(self, columnar: ColumnarEvents, now: datetime) -> Flags:
-        moment = now.timestamp()
+    def _valid(self, batches: Sequence[EventBatch], columnar: ColumnarEvents, batch_of_row: Ints) -> Flags:
+        arrived = np.array([batch.arrived.timestamp() for batch in batches])[batch_of_row]
         invalid = invalid_events(
-            columnar.events, moment - self._max_age, moment + self._max_ahead, self._largest_amount
+            columnar.events, arrived - self._max_age, arrived + self._max_ahead, self._largest_amount
         )
         return np.asarray(~(invalid | columnar.uncertain))
 
@@ -188,16 +169,16 @@ class ColumnarPreparer:
         return parts
 
     def _kafka_values(
-        self, events: pa.RecordBatch, parts: Sequence[_BatchRows], game_names: Sequence[str], now: datetime
+        self, events: pa.RecordBatch, parts: Sequence[_BatchRows], game_names: Sequence[str], batch_of_row: Ints
     ) -> list[bytes]:
         """A Kafka value for each row; those of batches that are not prepared here are not used."""
         pseudonyms = [pseudonym for part in parts for pseudonym in part.pseudonyms]
         games = [name or part.batch.game.game_name for part in parts for name in game_names[part.rows]]
-        arrival = pa.scalar(now, pa.timestamp("us", "UTC")).cast(events.schema.field("ingest_time").type)
+        arrived = pa.array([part.batch.arrived for part in parts], pa.timestamp("us", "UTC"))
         overrides = {
             self._pseudonymizer.fields.player: pa.array(pseudonyms, pa.string()),
             "game_name": pa.array(games, pa.string()),
-            "ingest_time": pa.repeat(arrival, events.num_rows),
+            "ingest_time": arrived.cast(events.schema.field("ingest_time").type).take(pa.array(batch_of_row)),
         }
         return self._encoder.encode(events, overrides)
 
@@ -205,6 +186,8 @@ class ColumnarPreparer:
         self, part: _BatchRows, values: Sequence[bytes], personal: Sequence[PersonalValues]
     ) -> PreparationResult | None:
         owners = part.owners
+        if max(map(len, (*values, *part.names)), default=0) > _LARGE:
+            return None
         if isinstance(owners, UnknownPlayers):
             return replace(owners, personal_data=self._pseudonymizer.unowned(part.names, personal, owners.names))
         if owners is None:
@@ -256,7 +239,7 @@ class BatchPreparer:
         }
 
     def _prepare_columns(self, batches: dict[int, EventBatch]) -> dict[int, PreparationResult]:
-        """The results of those batches that can be prepared as columns."""
+        """Return the results of those batches that can be prepared as columns, by index."""
         if sum(len(batch.raw_events) for batch in batches.values()) < self._min_columnar_events:
             return {}
         found = self._columnar_preparer.prepare(list(batches.values()))

@@ -28,6 +28,7 @@ from services.gateway.personal.vault_client import BatchedVault, PlayerStore
 from services.gateway.preparation import BatchPreparer, ColumnarPreparer, RecordEncoder, RowPreparer
 from services.gateway.quotas import Quotas
 from services.gateway.request_body import BodyReader
+from services.gateway.request_preparation import RequestPreparer
 from services.gateway.settings import GatewaySettings
 from services.gateway.support_endpoint import SupportEndpoint
 from services.gateway.traces import request_tracer
@@ -74,11 +75,12 @@ def create() -> App:
     def events_endpoint() -> EventsEndpoint:
         _reduce_garbage_collection()
         cache = PlayerCache(settings.remembered_players)
-        validator = EventValidator(contract, submitted)
+        validator = EventValidator(contract, submitted, pseudonymizer.extractor)
         preparer = BatchPreparer(
             RowPreparer(validator, cache, pseudonymizer, RecordEncoder(ids[-1])),
             ColumnarPreparer(contract, cache, pseudonymizer, columnar_encoder),
         )
+        players = PlayerStore(cache, BatchedVault(open_vault(settings.vault.access), vault_keyring))
         return EventsEndpoint(
             authenticator=Authenticator(keyring, settings.signature_window),
             lockout=lockout,
@@ -88,8 +90,7 @@ def create() -> App:
             body_reader=BodyReader(settings.body),
             capacity=EventCapacity(settings.queue.records),
             validator=validator,
-            batcher=LoopBatcher(preparer.prepare, _PACE),
-            players=PlayerStore(cache, BatchedVault(open_vault(settings.vault.access), vault_keyring)),
+            preparer=RequestPreparer(LoopBatcher(preparer.prepare, _PACE), players),
             producer=EventProducer(settings.kafka, settings.topic, settings.queue),
             tracer=request_tracer(settings.traces, schemas[-1].message),
         )

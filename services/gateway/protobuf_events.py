@@ -70,17 +70,14 @@ class ProtobufEvents:
         """Always."""
         return True
 
-    def to_columns(self, raw_events: Sequence[bytes]) -> ColumnarEvents | None:
-        """The events as columns, or None if one of them is not a message.
+    def to_columns(self, raw_events: Sequence[bytes]) -> ColumnarEvents:
+        """Return the events as columns.
 
         An event whose bytes differ after it was encoded again has fields that the contract lacks, or an unusual order
         of fields: both make it uncertain.
         """
         bodies = pa.array(raw_events, pa.binary())
-        try:
-            events = self._handler.array_to_record_batch(bodies)
-        except ValueError:
-            return None
+        events = self._handler.array_to_record_batch(bodies)
         same = pc.equal(self._handler.record_batch_to_array(events), bodies)
         return ColumnarEvents(events, np.invert(same.to_numpy(zero_copy_only=False)) | has_duplicate_map_keys(events))
 

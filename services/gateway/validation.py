@@ -1,56 +1,108 @@
 """From a request body to valid events, one by one: an invalid event is rejected and does not affect the others."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from gamelake.model.games import GamesContract, GameSpec
+from gamelake.model.logs import event_logger
 from services.gateway.columns import ColumnarEvents
 from services.gateway.errors import EventRejectedError, EventRejection, Reason, UnsupportedMediaTypeError
 from services.gateway.json_events import JsonEvents
+from services.gateway.kafka_producer import MAX_VALUE_BYTES
+from services.gateway.personal.fields import PersonalFieldExtractor, PersonalValues
+from services.gateway.personal.pseudonymization import Player
 from services.gateway.protobuf_events import ProtobufEvents
+
+log = event_logger(__name__)
 
 JSON = "application/json"
 PROTOBUF = "application/x-protobuf"
 
 _NANOS_PER_MICRO = 1000
+# No event of a body up to this size is too large for Kafka. Measuring an event takes as long as encoding it.
+_SMALL_BYTES = MAX_VALUE_BYTES // 4
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _is_uuid: Callable[[str], object] = _UUID.fullmatch
 
 
 class BodyFormat(Protocol):
-    """A serialization of events in request bodies. A raw event is one event as `split` gives it."""
+    """A serialization of events in request bodies. A raw event is one event as `split` returns it.
+
+    Raw events are immutable: a batch is read again whenever the vault has to resolve one of its players, and must be
+    read the same each time.
+    """
 
     def split(self, body: bytes, max_events: int) -> Sequence[Any]:
-        """The raw events of a body."""
+        """Return the raw events of a body; one that can't be read is left to `read`, if its end is clear.
+
+        Raises:
+            RefusedError: the ends of the events are unclear, or the events are too many.
+        """
 
     def read(self, raw_event: Any) -> Message:  # noqa: ANN401 # each format has its own type
-        """The Protobuf message of one raw event."""
+        """Return the Protobuf message of one raw event: a new one each time, which the caller may change.
+
+        Raises:
+            EventRejectedError: it is not an event of the contract.
+        """
 
     def supports_columns(self, raw_events: Sequence[Any]) -> bool:
-        """Whether `to_columns` can read the raw events of a body."""
+        """Return True if `to_columns` can read the raw events of a body."""
 
-    def to_columns(self, raw_events: Sequence[Any]) -> ColumnarEvents | None:
-        """The raw events of several bodies as columns; None if they have to be read one by one."""
+    def to_columns(self, raw_events: Sequence[Any]) -> ColumnarEvents:
+        """Return the raw events of several bodies as columns.
+
+        Any error means that they have to be read one by one, which finds the event that caused it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """The raw events of one request.
+
+    A batch is immutable, its time of arrival included: preparing it twice gives the same result.
+
+    Attributes:
+        raw_events: as `body_format` returns them.
+        size: the bytes of the body, decompressed.
+        arrived: when the body was complete, in UTC; it becomes the events' `ingest_time`.
+        resolved: the players, by their names in the game, that the vault has resolved for this request.
+    """
+
+    game: GameSpec
+    body_format: BodyFormat
+    raw_events: Sequence[Any]
+    size: int
+    arrived: datetime
+    resolved: Mapping[str, Player] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatedEvents:
-    """The valid events of a body, in their order, and the rejections of the others."""
+    """The valid events of a body, in their order, and the rejections of the others.
+
+    Attributes:
+        events: without their personal fields; the player's name is still there.
+        personal: the personal values of each event.
+    """
 
     events: list[Message]
+    personal: list[PersonalValues]
     rejections: list[EventRejection]
 
 
 class EventValidator:
-    """Reads and validates events of one contract."""
+    """Reads and validates events of one contract, and takes their personal fields out of them."""
 
-    def __init__(self, contract: GamesContract, event: Descriptor) -> None:
+    def __init__(self, contract: GamesContract, event: Descriptor, extractor: PersonalFieldExtractor) -> None:
+        self._extractor = extractor
         self._games = {game.name: game for game in contract.games}
         self._contract = contract
         self._formats: dict[str, BodyFormat] = {JSON: JsonEvents(event), PROTOBUF: ProtobufEvents(event)}
@@ -70,32 +122,48 @@ class EventValidator:
             raise UnsupportedMediaTypeError(f"content-type must be {JSON} or {PROTOBUF}")
         return found
 
-    def validate(self, body_format: BodyFormat, raw_events: Sequence[Any], game: GameSpec) -> ValidatedEvents:
-        """Read and check the events of one request, and complete them with the game's name and the arrival time."""
-        checker = EventChecker(game, self._contract, datetime.now(UTC))
-        validated = ValidatedEvents([], [])
-        for index, raw_event in enumerate(raw_events):
+    def validate(self, batch: EventBatch) -> ValidatedEvents:
+        """Read and check the events of a batch, and complete them with the game's name and the arrival time.
+
+        Whatever an event raises rejects that event alone.
+        """
+        checker = EventChecker(batch.game, self._contract, batch.arrived)
+        checks_size = batch.size > _SMALL_BYTES
+        validated, unforeseen = ValidatedEvents([], [], []), Counter[str]()
+        for index, raw_event in enumerate(batch.raw_events):
             try:
-                event = body_format.read(raw_event)
+                event = batch.body_format.read(raw_event)
                 checker.check(event)
+                personal = self._extractor.remove_from(event)
+                if checks_size:
+                    _check_size(event)
             except EventRejectedError as rejected:
                 validated.rejections.append(EventRejection(index, rejected.reason, rejected.field))
+            except MemoryError:
+                raise
+            except Exception as error:
+                unforeseen[type(error).__name__] += 1
+                validated.rejections.append(EventRejection(index, Reason.MALFORMED))
             else:
                 validated.events.append(event)
+                validated.personal.append(personal)
+        if unforeseen:
+            # Without the errors' texts, which may quote the events.
+            log.error("events_unreadable", error_types=dict(unforeseen), action="rejects these events as malformed")
         return validated
 
 
 class EventChecker:
-    """Checks the events of one request, all of one game; `now` becomes their time of arrival.
+    """Checks the events of one request, all of one game, against its time of arrival.
 
     The same checks on columns: `services.gateway.columns.invalid_events`.
     """
 
-    def __init__(self, game: GameSpec, contract: GamesContract, now: datetime) -> None:
+    def __init__(self, game: GameSpec, contract: GamesContract, arrived: datetime) -> None:
         self._names = frozenset(game.match)
         self._name = game.game_name
-        self._now_seconds, self._now_nanos = int(now.timestamp()), now.microsecond * _NANOS_PER_MICRO
-        seconds, limits = now.timestamp(), contract.event_time
+        self._arrived_seconds, self._arrived_nanos = int(arrived.timestamp()), arrived.microsecond * _NANOS_PER_MICRO
+        seconds, limits = arrived.timestamp(), contract.event_time
         self._largest_amount = contract.amount.max
         self._earliest = seconds - limits.max_age.total_seconds()
         self._latest = seconds + limits.max_ahead.total_seconds()
@@ -118,7 +186,7 @@ class EventChecker:
         if not name:
             event.game_name = self._name  # type: ignore[attr-defined]
         arrival = event.ingest_time  # type: ignore[attr-defined]
-        arrival.seconds, arrival.nanos = self._now_seconds, self._now_nanos
+        arrival.seconds, arrival.nanos = self._arrived_seconds, self._arrived_nanos
 
     def _check_time(self, event: Message) -> None:
         if not event.HasField("event_time"):
@@ -126,6 +194,11 @@ class EventChecker:
         seconds: int = event.event_time.seconds  # type: ignore[attr-defined]
         if not self._earliest <= seconds <= self._latest:
             raise EventRejectedError(Reason.IMPLAUSIBLE_EVENT_TIME, "event_time")
+
+
+def _check_size(event: Message) -> None:
+    if event.ByteSize() > MAX_VALUE_BYTES:
+        raise EventRejectedError(Reason.TOO_LARGE)
 
 
 def _check_texts(event: Message) -> None:

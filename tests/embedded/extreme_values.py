@@ -105,6 +105,16 @@ REJECTED: Mapping[str, tuple[str, str, str]] = {
     "a null in a list": (_changed(experiment_ids='["a", null]'), "wrong_type", "experiment_ids"),
     "a list in a list": (_changed(experiment_ids="[[]]"), "wrong_type", "experiment_ids"),
     "a null for an attribute": (_changed(attributes='{"a": null}'), "wrong_type", "attributes"),
+    # The event next to them is accepted although the body is not JSON.
+    "NaN": (_changed(event_params='{"amount": NaN}'), "malformed", ""),
+    "Infinity": (_changed(event_params='{"amount": Infinity}'), "malformed", ""),
+    "-Infinity": (_changed(event_params='{"amount": -Infinity}'), "malformed", ""),
+    "a number beyond any double": (_changed(event_params='{"amount": 1e400}'), "malformed", ""),
+    "a first half of a surrogate pair": (_changed(session_id='"\\ud800"'), "malformed", ""),
+    "a second half of a surrogate pair": (_changed(attributes='{"\\udfb7": ""}'), "malformed", ""),
+    "a control character": (_changed(session_id='"\0"'), "malformed", ""),
+    "an unknown escape": (_changed(session_id='"\\x00"'), "malformed", ""),
+    "deep nesting": (_changed(more="[" * 100_000 + "]" * 100_000), "malformed", ""),
     "an event too large for Kafka": (_changed(session_id=f'"{"x" * 950_000}"'), "too_large", ""),
 }  # fmt: skip
 
@@ -127,17 +137,10 @@ REJECTED_PROTOBUF: Mapping[str, tuple[Fields, str, str]] = {
     }.items()
 }
 
-# Bodies that are no JSON: none of their events is accepted.
+# Bodies none of whose events is accepted.
 REFUSED: Mapping[str, tuple[str, int]] = {
-    "NaN": (_changed(event_params='{"amount": NaN}'), 400),
-    "Infinity": (_changed(event_params='{"amount": Infinity}'), 400),
-    "-Infinity": (_changed(event_params='{"amount": -Infinity}'), 400),
-    "a number beyond any double": (_changed(event_params='{"amount": 1e400}'), 400),
-    "a first half of a surrogate pair": (_changed(session_id='"\\ud800"'), 400),
-    "a second half of a surrogate pair": (_changed(attributes='{"\\udfb7": ""}'), 400),
-    "a control character": (_changed(session_id='"\0"'), 400),
-    "an unknown escape": (_changed(session_id='"\\x00"'), 400),
-    "deep nesting": (_changed(more="[" * 100_000 + "]" * 100_000), 400),
+    "a text without an end": (_changed(session_id='"'), 400),
+    "a list without an end": (_changed(experiment_ids="["), 400),
     "a text of 5 MB": (_changed(session_id=f'"{"x" * 5_000_000}"'), 413),
 }
 

@@ -81,6 +81,8 @@ REJECTED: tuple[Way, ...] = (
     _with(lambda person: {person.player_name: person.free_text}),
     _with(lambda person: {"event_params": {"level": person.device_id}}),
     _with(lambda person: {"game_name": person.player_name}),
+    # Not JSON: NaN.
+    _with(lambda person: {"event_params": {"device_id": person.device_id, "amount": float("nan")}}),
 )
 REFUSED: tuple[Way, ...] = (
     lambda gateway, people: gateway.send(body_of(_events_of(people)), gamelake_signature="0" * 64),

@@ -27,6 +27,8 @@ from tools.embedded.service import REPOSITORY
 GAME = "archery_duel"
 _CLIENTS = 4
 _KNOWN = 5
+# Counted with the statuses of responses: a 200 that does not accept all good events.
+_GOOD_EVENTS_REJECTED = 0
 
 
 @pytest.fixture
@@ -130,13 +132,20 @@ def test_vault_keys_are_rotated_under_load_and_no_request_fails(
 
 @contextmanager
 def playing(gateway: Gateway) -> Iterator[Counter[int]]:
-    """Clients that send continuously, with known players and new ones; gives the counts of responses by status."""
+    """Clients that send continuously: events of known players, a wrong one, one of a new player.
+
+    Yields the counts of responses by status.
+    """
     stop, statuses = threading.Event(), Counter[int]()
 
     def play() -> None:
         while not stop.is_set():
             known = events(_KNOWN, personal={"email": f"{uuid.uuid4().hex}@example.org"})
-            statuses[gateway.send(body_of(known + events(1, gamer_id=uuid.uuid4().hex))).status] += 1
+            new = events(1, gamer_id=uuid.uuid4().hex)
+            reply = gateway.send(body_of([*known, {"not": "an event"}, *new]))
+            statuses[reply.status] += 1
+            if reply.status == 200 and reply.result.accepted != len(known + new):
+                statuses[_GOOD_EVENTS_REJECTED] += 1
 
     clients = [threading.Thread(target=play) for _ in range(_CLIENTS)]
     for client in clients:

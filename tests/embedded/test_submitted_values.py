@@ -187,7 +187,7 @@ def test_a_value_that_the_contract_excludes_is_rejected_with_its_reason_and_cost
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_body_that_is_no_json_is_refused_whole(submissions: Submissions, name: str) -> None:
+def test_a_body_with_unclear_ends_of_events_is_refused_whole(submissions: Submissions, name: str) -> None:
     assert submissions.replies[name].status == REFUSED[name][1]
 
 

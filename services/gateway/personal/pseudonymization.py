@@ -150,18 +150,21 @@ class Pseudonymizer:
         name: str = getattr(event, self.fields.player)
         return name
 
-    def pseudonymize(self, events: Sequence[Message], owners: Sequence[Player]) -> list[PersonalData]:
-        """Remove all personal data from events; gives what the vault does not have yet, without duplicates.
+    def pseudonymize(
+        self, events: Sequence[Message], personal: Sequence[PersonalValues], owners: Sequence[Player]
+    ) -> list[PersonalData]:
+        """Replace the names in events by pseudonyms; return what the vault does not have yet, without duplicates.
 
         No event may be sent on before the vault has stored the result.
 
         Args:
-            events: changed in place.
+            events: changed in place; `extractor` has removed their personal fields.
+            personal: the personal values of each event.
             owners: the player of each event.
         """
         for event, player in zip(events, owners, strict=True):
             setattr(event, self.fields.player, player.pseudonym)
-        return self.unstored(owners, map(self.extractor.remove_from, events))
+        return self.unstored(owners, personal)
 
     def unstored(self, owners: Iterable[Player], values: Iterable[PersonalValues]) -> list[PersonalData]:
         """What the vault does not have yet of the events' personal values, without duplicates.

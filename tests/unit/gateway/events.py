@@ -10,6 +10,8 @@ from google.protobuf.descriptor import Descriptor
 
 from gamelake.model.games import GamesContract, load_games
 from gamelake.schemas.event_schemas import EventSchema, load_schema, load_schemas
+from services.gateway.personal.fields import personal_fields
+from services.gateway.personal.pseudonymization import Pseudonymizer
 from services.gateway.validation import EventValidator
 
 CONTRACTS = Path(__file__).parents[3] / "contracts"
@@ -36,9 +38,15 @@ def contract() -> GamesContract:
 
 
 @cache
+def pseudonymizer() -> Pseudonymizer:
+    """Takes the personal fields of the newest contract out of events."""
+    return Pseudonymizer(submitted(), personal_fields(submitted()))
+
+
+@cache
 def validator() -> EventValidator:
     """The validator of the newest contract."""
-    return EventValidator(contract(), submitted())
+    return EventValidator(contract(), submitted(), pseudonymizer().extractor)
 
 
 def an_event(**fields: object) -> dict[str, object]:

@@ -33,7 +33,9 @@ def test_a_failed_refresh_is_not_the_last_one(
     monkeypatch.setattr(app_module, "_REFRESH_SECONDS", 0.001)
     players = PlayerStore()
     producer = SimpleNamespace(waiting_records=0, close=lambda _patience: None)
-    endpoint: Any = SimpleNamespace(players=players, producer=producer, tracer=RequestTracer())
+    endpoint: Any = SimpleNamespace(
+        preparer=SimpleNamespace(players=players), producer=producer, tracer=RequestTracer()
+    )
     support: Any = SimpleNamespace(vault=players, audit=producer)
     keyring: Any = SimpleNamespace(refresh=lambda: None, all_keys=list)
     app = App(lambda: endpoint, lambda: support, keyring, Quotas(None))

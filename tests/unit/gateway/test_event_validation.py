@@ -10,13 +10,15 @@ from google.protobuf.message_factory import GetMessageClass
 from gamelake.schemas.framing import frame_header
 from services.gateway.errors import BodyTooLargeError, Reason, UnreadableBodyError, UnsupportedMediaTypeError
 from services.gateway.preparation import RecordEncoder
-from services.gateway.validation import JSON, PROTOBUF, ValidatedEvents
+from services.gateway.validation import JSON, PROTOBUF, EventBatch, ValidatedEvents
 from tests.unit.gateway.events import GAME, SCHEMA_ID, an_event, body_of, schema, submitted, validator
 
 
 def validate(body: bytes, content_type: str = JSON) -> ValidatedEvents:
     body_format = validator().body_format(content_type)
-    return validator().validate(body_format, body_format.split(body, 1000), validator().game(GAME))
+    raw_events = body_format.split(body, 1000)
+    batch = EventBatch(validator().game(GAME), body_format, raw_events, len(body), datetime.now(UTC))
+    return validator().validate(batch)
 
 
 def only_rejection(body: bytes, content_type: str = JSON) -> tuple[Reason, str]:
