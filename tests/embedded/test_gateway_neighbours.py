@@ -1,4 +1,4 @@
-"""The gateway accepts the good events of a body whatever else it contains, and whether it knows their players or not."""
+"""The gateway accepts a body's good events whatever else it contains, whether it knows their players or not."""
 
 import json
 import uuid
