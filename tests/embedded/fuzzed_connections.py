@@ -318,7 +318,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "oversized headers": Kind(_oversized_headers),
         "broken lines": Kind(_broken_lines),
         "broken first line": Kind(_broken_starts),
-        "no UTF-8": Kind(_undecodable),
+        # An event that is not UTF-8 is rejected by a 200, as its neighbours would be accepted.
+        "no UTF-8": Kind(_undecodable, _REFUSED | {"200"}),
         "unknown key": Kind(_unknown_key),
         "wrong signature": Kind(_wrong_signature),
         "broken TLS handshake": Kind(_broken_handshake),
