@@ -11,6 +11,8 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from services.sdk.batches import delimited
+
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 PLAYERS = 20_000
 # All names have this length, so that one can replace another in a finished body.
@@ -19,7 +21,6 @@ _NEW_PLAYER = _NAME.format(999_999_999)
 _EVENT_NAMES = ("level_completed", "level_failed", "ad_viewed", "item_crafted", "session_end")
 _SESSION_STARTS, _PURCHASES, _SCORES, _EXPERIMENTS = 0.05, 0.03, 0.5, 0.2
 _LEVELS, _SEED = 100, 7
-_MORE, _BITS = 0x80, 0x7F
 
 Event = dict[str, object]
 
@@ -116,18 +117,9 @@ class Bodies:
         return json.dumps({"events": events}, separators=(",", ":")).encode()
 
     def _as_protobuf(self, events: Sequence[Event]) -> bytes:
-        return b"".join(_delimited(self._message_of(event)) for event in events)
+        return b"".join(delimited(self._message_of(event)) for event in events)
 
     def _message_of(self, event: Event) -> bytes:
         # ParseDict accepts a 64-bit number, and does not change the dictionary.
         message = json_format.ParseDict(event, self._message(), descriptor_pool=self._pool)
         return message.SerializeToString()
-
-
-def _delimited(message: bytes) -> bytes:
-    """A length-delimited message."""
-    length, left = bytearray(), len(message)
-    while left >= _MORE:
-        length.append(left & _BITS | _MORE)
-        left >>= 7
-    return bytes([*length, left]) + message

@@ -37,7 +37,7 @@ class JsonColumnReader:
         self._fields = _Fields(event, list(self._schema))
 
     def read(self, events: Sequence[msgspec.Struct]) -> ColumnarEvents:
-        """Return the events as columns; any error means that a column can't represent one of their values."""
+        """Return the events as columns; raises any error if a column can't represent one of their values."""
         rows = _Rows(np.arange(len(events)), np.zeros(len(events), bool))
         columns = self._fields.columns(events, rows)
         return ColumnarEvents(pa.RecordBatch.from_arrays(columns, schema=self._schema), rows.uncertain)

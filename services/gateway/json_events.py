@@ -3,7 +3,8 @@
 The fast path gives the parsed object to the message class, which checks names and types in C. Only an object that it
 refuses is examined field by field, for the reason.
 
-A raw event never changes: a batch is prepared again whenever the vault has to resolve a player, with the same result.
+A raw event never changes. The gateway prepares a batch again after the vault has resolved its players, and then has to
+read the same events.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,18 +35,18 @@ _VALUES_PER_EVENT = 64
 # An event whose fields have no type yet.
 _Untyped = dict[str, Any]
 
-# What msgspec raises for text that is not JSON, or not of the wanted type, or is nested too deeply.
+# Raised by msgspec for text that is not JSON, is not of the wanted type, or is nested too deeply.
 _NOT_DECODED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
-    """A body whose events are not decoded yet. What is between their quotes and brackets may be no JSON at all."""
+    """A body whose events are not decoded yet: the text of an event may still be invalid, such as invalid UTF-8."""
 
     events: list[msgspec.Raw]
 
 
 class _TypedEvents:
-    """Reads events of the contract's type: one, or a body of which all are."""
+    """Decodes a body if all its events are of the contract's type, or a single event of that type."""
 
     def __init__(self, event: Descriptor) -> None:
         kind = struct_of(event)
@@ -74,7 +75,7 @@ class JsonEvents:
 
         Raises:
             UnreadableBodyError: the body is not an object with a list `events`, or its brackets and quotes don't match.
-            BodyTooLargeError: the body has more than `max_events` events, or far more values than so many events have.
+            BodyTooLargeError: the body has too many events, or more values than `max_events` events may have.
         """
         if len(body) > _SMALL_BYTES and _count_values(body) > max_events * _VALUES_PER_EVENT:
             raise BodyTooLargeError(f"a body may contain {max_events} events, with {_VALUES_PER_EVENT} values each")
@@ -84,17 +85,20 @@ class JsonEvents:
         return events
 
     def _decode(self, body: bytes) -> Sequence[Any]:
-        """Return structs of the contract's type, or, if one event is of another type, the text of each event."""
+        """Return structs of the contract's type, or, if one event is of another type, the text of each event.
+
+        Whatever a body's content makes a decoder raise, the next way of splitting it decides.
+        """
         if self._typed is not None:
-            with suppress(*_NOT_DECODED):
+            with suppress(Exception):
                 typed: Sequence[Any] = self._typed.body_decoder.decode(body).events
                 return typed
-        with suppress(*_NOT_DECODED):
+        with suppress(Exception):
             return self._texts.decode(body).events
         return event_texts(body)
 
     def read(self, raw_event: Any) -> Message:  # noqa: ANN401 # a struct or a text
-        """Return the message of one event, a new one at each call.
+        """Return a new message of one event at each call.
 
         Raises:
             EventRejectedError: it is not an event of the contract.

@@ -1,7 +1,7 @@
-"""Splits a JSON body between its events where JSON's own decoder can't: one of the events is not JSON.
+"""Splits a body into the texts of its events if one of the events is not JSON.
 
-A text cut within a character becomes half of a surrogate pair, a division by zero NaN: an event that has one is not
-JSON, and no decoder reads on behind it. Its quotes and brackets still show where it ends. Source: RFC 8259.
+Cutting a text within an emoji leaves half of a surrogate pair, and dividing by zero gives NaN. An event with either is
+not JSON (RFC 8259), and a JSON decoder stops there. Quotes and brackets still show where the event ends.
 """
 
 import re
@@ -23,7 +23,7 @@ _MARKS = np.zeros(256, np.uint8)
 _MARKS[list(b'"\\,')] = _QUOTE, _BACKSLASH, _COMMA
 _MARKS[list(b"[{")] = _OPEN
 _MARKS[list(b"]}")] = _CLOSE
-# 5,000 events of 20 fields have half as many. Each takes some 40 bytes of memory for a moment.
+# 5,000 events of 20 fields have half as many. Splitting takes about 40 bytes of memory per mark.
 _MOST_MARKS = 2**20
 
 
@@ -46,7 +46,7 @@ def event_texts(body: bytes) -> Sequence[bytes]:
 
 
 def _list_of_events(body: bytes) -> bytes:
-    """Return what is between the brackets of the list."""
+    """Return the text between the brackets of the list."""
     opening = _OPENING.match(body)
     closing = _CLOSING.fullmatch(body, max(body.rfind(b"]"), 0))
     if opening is None or closing is None or closing.start() < opening.end():
@@ -55,14 +55,14 @@ def _list_of_events(body: bytes) -> bytes:
 
 
 def _commas_between(text: npt.NDArray[np.uint8]) -> Ints:
-    """Return the places (int64) of the commas that are in no text and in no object or list."""
+    """Return the indexes (int64) of the commas outside of all texts, objects and lists."""
     marks = _MARKS[text]
     if np.count_nonzero(marks) > _MOST_MARKS:
         raise BodyTooLargeError("the body is not JSON, and too large to find the events that are")
     places = np.flatnonzero(marks)
     kinds = marks[places]
     quotes = (kinds == _QUOTE) & ~_are_escaped(kinds, places)
-    # An odd number of quotes before a character, its own included, means that it is in a text.
+    # A mark is in a text if the number of quotes up to and including the mark is odd.
     is_outside = np.cumsum(quotes) % 2 == 0
     steps = np.where(kinds == _OPEN, 1, np.where(kinds == _CLOSE, -1, 0)) * is_outside
     depths = np.cumsum(steps)
@@ -72,11 +72,11 @@ def _commas_between(text: npt.NDArray[np.uint8]) -> Ints:
 
 
 def _are_escaped(kinds: npt.NDArray[np.uint8], places: Ints) -> Flags:
-    """Return one flag per mark: an odd number of backslashes stands directly before it."""
+    """Return one flag per mark: True if an odd number of backslashes directly precedes it."""
     numbers = np.arange(len(kinds))
     follows = np.zeros(len(kinds), bool)
     follows[1:] = (kinds[:-1] == _BACKSLASH) & (np.diff(places) == 1)
-    # The first mark of each run of backslashes, and of what follows the run directly.
+    # A run is a sequence of adjacent backslashes and the mark directly after them.
     starts = np.maximum.accumulate(np.where(follows, 0, numbers))
     return np.asarray((numbers - starts) % 2 == 1)
 

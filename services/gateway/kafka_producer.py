@@ -20,9 +20,6 @@ from services.gateway.errors import UnavailableError
 
 log = event_logger(__name__)
 
-# Of an event without its personal fields. Below the default maximum of Kafka and of its client: 1,048,588 and 1,000,000
-# bytes, their own overhead included.
-MAX_VALUE_BYTES = 950_000
 _POLL_SECONDS = 0.001
 PRODUCER_SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
     {

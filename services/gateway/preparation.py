@@ -11,13 +11,13 @@ from gamelake.model.games import GamesContract
 from gamelake.schemas.framing import Flags, Ints, frame_header
 from services.gateway.columns import ColumnarEncoder, ColumnarEvents, invalid_events
 from services.gateway.errors import EventRejection
-from services.gateway.kafka_producer import MAX_VALUE_BYTES, Record
+from services.gateway.kafka_producer import Record
 from services.gateway.personal.fields import PersonalValues
 from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, Pseudonymizer, UnownedData
-from services.gateway.validation import BodyFormat, EventBatch, EventValidator
+from services.gateway.validation import MAX_EVENT_BYTES, BodyFormat, EventBatch, EventValidator
 
-# A batch with a larger record or name is prepared event by event, which measures each. A character has 4 bytes at most.
-_LARGE = MAX_VALUE_BYTES // 8
+# `RowPreparer` measures the events of a batch that has a longer record or name. A character has 4 bytes at most.
+_LONG = MAX_EVENT_BYTES // 8
 
 # Columns cost a millisecond and more for any number of events; so many events cost the same one by one (decision 0033).
 MIN_COLUMNAR_EVENTS = 400
@@ -186,7 +186,7 @@ class ColumnarPreparer:
         self, part: _BatchRows, values: Sequence[bytes], personal: Sequence[PersonalValues]
     ) -> PreparationResult | None:
         owners = part.owners
-        if max(map(len, (*values, *part.names)), default=0) > _LARGE:
+        if part.batch.may_have_large_events and max(map(len, (*values, *part.names))) > _LONG:
             return None
         if isinstance(owners, UnknownPlayers):
             return replace(owners, personal_data=self._pseudonymizer.unowned(part.names, personal, owners.names))

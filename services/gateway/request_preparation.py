@@ -1,4 +1,4 @@
-"""From the events of one request to records that may be sent: the vault has the players and their personal data."""
+"""Prepares the events of one request: the records may be sent once the vault has the players and personal data."""
 
 from dataclasses import dataclass, replace
 
@@ -13,8 +13,8 @@ class RequestPreparer:
     """Prepares the batch of a request together with those of concurrent requests.
 
     Attributes:
-        batcher: prepares batches, of which one is prepared again for as long as it has unknown players.
-        players: resolves the players that are not in its cache.
+        batcher: prepares the batches of concurrent requests; called again for a batch that has unknown players.
+        players: resolves players that are not cached, and stores personal data.
     """
 
     batcher: LoopBatcher[EventBatch, PreparationResult]
@@ -28,7 +28,7 @@ class RequestPreparer:
         """
         with vault_failures_as_unavailable():
             prepared = await self.batcher.submit(batch, len(batch.raw_events))
-            # Each turn resolves a player more, also if the cache evicts others meanwhile.
+            # Each turn resolves at least one more player, even if the cache evicts others in the meantime.
             while isinstance(prepared, UnknownPlayers):
                 resolved = await self.players.resolve(batch.game.name, prepared.names, prepared.personal_data)
                 batch = replace(batch, resolved={**batch.resolved, **resolved})

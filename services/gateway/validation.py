@@ -15,7 +15,6 @@ from gamelake.model.logs import event_logger
 from services.gateway.columns import ColumnarEvents
 from services.gateway.errors import EventRejectedError, EventRejection, Reason, UnsupportedMediaTypeError
 from services.gateway.json_events import JsonEvents
-from services.gateway.kafka_producer import MAX_VALUE_BYTES
 from services.gateway.personal.fields import PersonalFieldExtractor, PersonalValues
 from services.gateway.personal.pseudonymization import Player
 from services.gateway.protobuf_events import ProtobufEvents
@@ -25,9 +24,12 @@ log = event_logger(__name__)
 JSON = "application/json"
 PROTOBUF = "application/x-protobuf"
 
+# Without personal fields. Kafka's default limit is 1,048,588 bytes and its client's is 1,000,000 bytes, both including
+# the overhead of a record.
+MAX_EVENT_BYTES = 950_000
+# In Protobuf an event never takes four times its length in JSON.
+_SMALL_BODY_BYTES = MAX_EVENT_BYTES // 4
 _NANOS_PER_MICRO = 1000
-# No event of a body up to this size is too large for Kafka. Measuring an event takes as long as encoding it.
-_SMALL_BYTES = MAX_VALUE_BYTES // 4
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _is_uuid: Callable[[str], object] = _UUID.fullmatch
 
@@ -40,7 +42,7 @@ class BodyFormat(Protocol):
     """
 
     def split(self, body: bytes, max_events: int) -> Sequence[Any]:
-        """Return the raw events of a body; one that can't be read is left to `read`, if its end is clear.
+        """Return the raw events of a body, including events that `read` will reject.
 
         Raises:
             RefusedError: the ends of the events are unclear, or the events are too many.
@@ -67,13 +69,13 @@ class BodyFormat(Protocol):
 class EventBatch:
     """The raw events of one request.
 
-    A batch is immutable, its time of arrival included: preparing it twice gives the same result.
+    A batch is immutable and includes its time of arrival: preparing it twice gives the same result.
 
     Attributes:
-        raw_events: as `body_format` returns them.
-        size: the bytes of the body, decompressed.
+        raw_events: the result of `body_format.split`.
+        size: the length of the decompressed body in bytes.
         arrived: when the body was complete, in UTC; it becomes the events' `ingest_time`.
-        resolved: the players, by their names in the game, that the vault has resolved for this request.
+        resolved: the players that the vault has resolved for this request, by their names in the game.
     """
 
     game: GameSpec
@@ -82,6 +84,11 @@ class EventBatch:
     size: int
     arrived: datetime
     resolved: Mapping[str, Player] = field(default_factory=dict)
+
+    @property
+    def may_have_large_events(self) -> bool:
+        """True if one of the events may be too large for Kafka; measuring an event takes as long as encoding it."""
+        return self.size > _SMALL_BODY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +135,8 @@ class EventValidator:
         Whatever an event raises rejects that event alone.
         """
         checker = EventChecker(batch.game, self._contract, batch.arrived)
-        checks_size = batch.size > _SMALL_BYTES
         validated, unforeseen = ValidatedEvents([], [], []), Counter[str]()
+        checks_size = batch.may_have_large_events
         for index, raw_event in enumerate(batch.raw_events):
             try:
                 event = batch.body_format.read(raw_event)
@@ -197,7 +204,7 @@ class EventChecker:
 
 
 def _check_size(event: Message) -> None:
-    if event.ByteSize() > MAX_VALUE_BYTES:
+    if event.ByteSize() > MAX_EVENT_BYTES:
         raise EventRejectedError(Reason.TOO_LARGE)
 
 

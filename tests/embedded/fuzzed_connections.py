@@ -221,19 +221,28 @@ def _broken_starts(target: Target, random: Random) -> str:
     return target.exchange(_head(_signed(b""), b"content-length: 0", b"connection: close", start=start))
 
 
+def _noise(random: Random) -> bytes:
+    """Bytes that are no UTF-8: the first one is never part of it, the others may be."""
+    return b"\xff" + bytes(random.choice(range(0x80, 0x100)) for _ in range(random.randrange(30)))
+
+
+def _undecodable_event(target: Target, random: Random) -> str:
+    """A signed body whose only event is no UTF-8."""
+    body = b'{"events": [{"event_name": "' + _noise(random) + b'"}]}'
+    return target.exchange(_head(_signed(body), b"content-length: %d" % len(body), b"connection: close") + body)
+
+
 def _undecodable(target: Target, random: Random) -> str:
-    """Bytes that are no UTF-8 in a header, in the path (percent-encoded and not), or in a signed body."""
-    # The first byte is in no UTF-8; the others can be some.
-    noise = b"\xff" + bytes(random.choice(range(0x80, 0x100)) for _ in range(random.randrange(30)))
+    """Bytes that are no UTF-8 in a header or in the path (percent-encoded and not)."""
+    noise = _noise(random)
     quoted = b"".join(b"%%%02x" % byte for byte in noise)
-    body = b'{"events": [{"event_name": "' + noise + b'"}]}'
+    body = _body()
     length, end = b"content-length: %d" % len(body), b"connection: close"
     sent = [
         _head(_signed(body), b"x: " + noise, b"content-length: 0", end),
         _head(_signed(body) | {KEY_HEADER: noise.decode("latin-1")}, length, end) + body,
         _head(_signed(body) | {SIGNATURE_HEADER: noise.decode("latin-1")}, length, end) + body,
         _head(_signed(body) | {"content-type": noise.decode("latin-1")}, length, end) + body,
-        _head(_signed(body), length, end) + body,
         _head(_signed(b""), end, start=b"GET /v1/players/" + quoted + b" HTTP/1.1"),
         _head(_signed(b""), end, start=b"GET /v1/players/" + noise + b" HTTP/1.1"),
         _head(_signed(b""), end, start=b"GET /" + quoted + b"?" + quoted + b" HTTP/1.1"),
@@ -318,8 +327,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "oversized headers": Kind(_oversized_headers),
         "broken lines": Kind(_broken_lines),
         "broken first line": Kind(_broken_starts),
-        # An event that is not UTF-8 is rejected by a 200, as its neighbours would be accepted.
-        "no UTF-8": Kind(_undecodable, _REFUSED | {"200"}),
+        "no UTF-8": Kind(_undecodable),
+        # A network that is locked out gets 429. Any other gets 200, which rejects the event.
+        "an event of no UTF-8": Kind(_undecodable_event, frozenset({"200", "429"})),
         "unknown key": Kind(_unknown_key),
         "wrong signature": Kind(_wrong_signature),
         "broken TLS handshake": Kind(_broken_handshake),

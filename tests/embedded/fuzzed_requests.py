@@ -12,6 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 
 from gamelake.schemas.event_schemas import load_schema
+from services.sdk.batches import delimited
 from tools.embedded.service import REPOSITORY
 
 Change = Callable[[bytes], st.SearchStrategy[bytes]]
@@ -23,7 +24,6 @@ _EVENT = GetMessageClass(load_schema(REPOSITORY / "contracts/submitted/v3", 3).m
 _NOW = datetime.now(UTC)
 _JSON, _PROTOBUF = "application/json", "application/x-protobuf"
 _COMPRESSORS: Mapping[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress}
-_MORE, _BITS = 0x80, 0x7F
 
 _rarely = st.integers(0, 9).map(lambda number: number > 7)
 _names = st.sampled_from([field.name for field in _EVENT.DESCRIPTOR.fields])
@@ -115,12 +115,3 @@ def protobuf_bodies(draw: st.DrawFn, change: Change) -> bytes:
         event = _EVENT(**_valid_event(event_id) | {"event_time": _NOW})
         body += delimited(draw(change(event.SerializeToString())))
     return body
-
-
-def delimited(message: bytes) -> bytes:
-    """A message behind its length."""
-    length, varint = len(message), b""
-    while length > _BITS:
-        varint += bytes([length & _BITS | _MORE])
-        length >>= 7
-    return varint + bytes([length]) + message

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import zstandard
 from hypothesis import given
 
+from services.sdk.batches import delimited
 from tests.embedded.effort import fuzzing
 from tests.embedded.extreme_values import ACCEPTED, REFUSED, REJECTED, REJECTED_PROTOBUF, twice
-from tests.embedded.fuzzed_requests import delimited
 from tests.embedded.gateway import LIMITED_KEY, Gateway, Reply
 from tests.embedded.submitted_values import Fields, Reach, SubmittedEvent, any_fields, as_json
 from tests.table_values import Values

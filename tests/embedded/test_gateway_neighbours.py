@@ -9,20 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.gateway.validation import JSON, PROTOBUF
 from services.sdk.batches import delimited
 from tests.embedded.effort import fuzzing
 from tests.embedded.fuzzed_requests import as_protobuf
 from tests.embedded.gateway import Gateway, Reply, body_of, events
 from tests.embedded.topic_records import ids_in
-from tests.unit.gateway.damaged_events import damaged_message, damaged_text
+from tests.unit.gateway.damaged_events import damaged_message, damaged_text, joined
 from tools.embedded import EmbeddedKafka
-
-_JSON, _PROTOBUF = "application/json", "application/x-protobuf"
 
 
 @pytest.fixture(scope="module")
 def gateway(open_gateway: Callable[..., Gateway]) -> Gateway:
-    """The service, which remembers one player: all others are new to it each time."""
+    """The service with a cache of one player: all others are new to it each time."""
     return open_gateway(INGEST_REMEMBERED_PLAYERS="1")
 
 
@@ -30,9 +29,9 @@ def a_new_player() -> str:
     return f"player-{uuid.uuid4().hex}"
 
 
-def bodies_of(wrong: bytes, good: Sequence[dict[str, object]]) -> bytes:
+def body_with(wrong: bytes, good: Sequence[dict[str, object]]) -> bytes:
     texts = [json.dumps(event).encode() for event in good]
-    return b'{"events":[%s]}' % b",".join([texts[0], wrong, *texts[1:]])
+    return joined(JSON, [texts[0], wrong, *texts[1:]])
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_a_wrong_event_of_a_new_player_costs_none_of_the_players_good_ones(
         good = events(3, gamer_id=player, personal={"email": "new@example.org"})
         (event,) = events(1, gamer_id=player, **wrong)
 
-        result = gateway.send(bodies_of(json.dumps(event).encode(), good)).result
+        result = gateway.send(body_with(json.dumps(event).encode(), good)).result
 
         assert result.accepted == 3
         assert [(each["index"], each["reason"]) for each in result.rejected] == [(1, reason)]
@@ -66,7 +65,7 @@ def test_a_wrong_event_of_a_new_player_costs_none_of_the_players_good_ones(
 def test_a_broken_message_of_a_new_player_costs_none_of_the_players_good_ones(gateway: Gateway) -> None:
     good = as_protobuf(events(3, gamer_id=a_new_player()))
 
-    result = gateway.send(delimited(b"\xff\xff") + good + delimited(b"\x0a"), content_type=_PROTOBUF).result
+    result = gateway.send(delimited(b"\xff\xff") + good + delimited(b"\x0a"), content_type=PROTOBUF).result
 
     assert result.accepted == 3
     assert [(each["index"], each["reason"]) for each in result.rejected] == [(0, "malformed"), (4, "malformed")]
@@ -76,7 +75,7 @@ def test_after_a_restart_which_forgets_all_players_good_events_are_accepted(gate
     wrong, players = b'{"event_time":1}', [a_new_player() for _ in range(3)]
 
     def send() -> Reply:
-        return gateway.send(bodies_of(wrong, [events(1, gamer_id=player)[0] for player in players]))
+        return gateway.send(body_with(wrong, [events(1, gamer_id=player)[0] for player in players]))
 
     assert send().result.accepted == 3
     gateway.process.stop()
@@ -84,8 +83,8 @@ def test_after_a_restart_which_forgets_all_players_good_events_are_accepted(gate
     assert send().result.accepted == 3
 
 
-def verdicts(reply: Reply, count: int) -> list[tuple[Any, Any]]:
-    """The reason and the field of each of the events of a body; empty where an event was accepted."""
+def results(reply: Reply, count: int) -> list[tuple[Any, Any]]:
+    """Return the reason and field of each event's rejection; both are empty for an accepted event."""
     rejected = {each["index"]: (each["reason"], each.get("field", "")) for each in reply.result.rejected}
     assert reply.result.accepted == count - len(rejected)
     return [rejected.get(index, ("", "")) for index in range(count)]
@@ -96,19 +95,17 @@ def test_each_event_of_a_body_is_accepted_or_rejected_as_it_is_alone(gateway: Ga
 
     @fuzzing(60)
     @given(
-        st.tuples(st.just(_JSON), st.lists(damaged_text(players), min_size=1, max_size=5))
-        | st.tuples(st.just(_PROTOBUF), st.lists(damaged_message(players), min_size=1, max_size=5))
+        st.tuples(st.just(JSON), st.lists(damaged_text(players), min_size=1, max_size=5))
+        | st.tuples(st.just(PROTOBUF), st.lists(damaged_message(players), min_size=1, max_size=5))
     )
     def send(body: tuple[str, Sequence[bytes]]) -> None:
-        content_type, parts = body
+        content_type, together = body
 
-        def sent(parts: Sequence[bytes]) -> list[tuple[Any, Any]]:
-            joined = b"".join(map(delimited, parts)) if content_type == _PROTOBUF else b",".join(parts)
-            content = joined if content_type == _PROTOBUF else b'{"events":[%s]}' % joined
-            return verdicts(gateway.send(content, content_type=content_type), len(parts))
+        def results_of(*some: bytes) -> list[tuple[Any, Any]]:
+            return results(gateway.send(joined(content_type, some), content_type=content_type), len(some))
 
-        alone = [sent([part])[0] for part in parts]
-        assert sent(parts) == alone
+        alone = [result for event in together for result in results_of(event)]
+        assert results_of(*together) == alone
 
     send()
     assert b"Traceback" not in gateway.log()

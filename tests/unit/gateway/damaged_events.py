@@ -3,6 +3,7 @@
 import copy
 import json
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 
+from services.gateway.validation import PROTOBUF
 from services.sdk.batches import delimited
 from tests.unit.gateway.events import an_event, submitted
 
@@ -27,7 +29,12 @@ def message_of(event: dict[str, Any]) -> Message:
 
 def protobuf_body(*events: dict[str, Any]) -> bytes:
     """The events as a Protobuf body."""
-    return b"".join(delimited(message_of(event).SerializeToString(deterministic=True)) for event in events)
+    return joined(PROTOBUF, [message_of(event).SerializeToString(deterministic=True) for event in events])
+
+
+def joined(content_type: str, events: Sequence[bytes]) -> bytes:
+    """A body of the texts or messages of events."""
+    return b"".join(map(delimited, events)) if content_type == PROTOBUF else b'{ "events": [%s]}' % b" ,".join(events)
 
 
 def a_full_event(player: str = "ann") -> dict[str, Any]:
@@ -79,7 +86,7 @@ _INNER = {
 
 @st.composite
 def damaged_event(draw: st.DrawFn, players: st.SearchStrategy[str]) -> dict[str, Any]:
-    """A valid event of one of the players, often with another value in a field or two."""
+    """A valid event of one of the players, often with a changed value in one or two fields."""
     event = copy.deepcopy(a_full_event(draw(players)))
     for _ in range(draw(st.integers(0, 2))):
         name = draw(st.sampled_from([*_FIELDS, "unknown"]))
@@ -118,7 +125,7 @@ def damaged_message(draw: st.DrawFn, players: st.SearchStrategy[str]) -> bytes:
     return message
 
 
-# Each is a value that JSON does not have, or that is written as no value is.
+# None of them is a JSON value.
 BROKEN_VALUES = (
     b"NaN", b"-Infinity", b"1e999", b"-" + b"9" * 5_000, b"01", b"1.", b"+1", b"undefined", b"'text'", b"\xff",
     rb'"\ud83d"', rb'"\udc00x"', rb'"\x41"', rb'"\u12"', b'"\xed\xa0\x80"', b'"\xff\xfe"', b'"\n"', b'"\0"', b'"a" "b"',
@@ -133,7 +140,7 @@ def with_broken_value(event: dict[str, Any], value: bytes) -> bytes:
 
 
 def damaged_text(players: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
-    """The text of an event: of the contract, not of the contract, or not JSON; its quotes and brackets match."""
+    """The text of an event, which may break the contract or JSON; its quotes and brackets match."""
     events = damaged_event(players)
     # By their numbers: some are so long that hypothesis would warn about them.
     broken = st.sampled_from(range(len(BROKEN_VALUES))).map(BROKEN_VALUES.__getitem__)

@@ -10,13 +10,16 @@ from google.protobuf.descriptor import Descriptor
 
 from gamelake.model.games import GamesContract, load_games
 from gamelake.schemas.event_schemas import EventSchema, load_schema, load_schemas
+from services.gateway.columns import ColumnarEncoder
 from services.gateway.personal.fields import personal_fields
-from services.gateway.personal.pseudonymization import Pseudonymizer
-from services.gateway.validation import EventValidator
+from services.gateway.personal.pseudonymization import PlayerCache, Pseudonymizer
+from services.gateway.preparation import ColumnarPreparer, RecordEncoder, RowPreparer
+from services.gateway.validation import JSON, EventBatch, EventValidator
 
 CONTRACTS = Path(__file__).parents[3] / "contracts"
 GAME = "archery_duel"
 SCHEMA_ID = 7
+MAX_EVENTS = 1_000
 
 
 @cache
@@ -57,6 +60,24 @@ def an_event(**fields: object) -> dict[str, object]:
         "event_time": datetime.now(UTC).isoformat(),
         "gamer_id": "player-1",
     } | fields
+
+
+def batch_of(body: bytes, content_type: str = JSON, game: str = GAME, arrived: datetime | None = None) -> EventBatch:
+    """A body as the gateway splits it; it arrives now by default."""
+    body_format = validator().body_format(content_type)
+    raw_events = body_format.split(body, MAX_EVENTS)
+    return EventBatch(validator().game(game), body_format, raw_events, len(body), arrived or datetime.now(UTC))
+
+
+def row_preparer(cache: PlayerCache) -> RowPreparer:
+    """Prepares batches event by event."""
+    return RowPreparer(validator(), cache, pseudonymizer(), RecordEncoder(SCHEMA_ID))
+
+
+def columnar_preparer(cache: PlayerCache) -> ColumnarPreparer:
+    """Prepares batches as columns."""
+    encoder = ColumnarEncoder(schema().message, SCHEMA_ID, pseudonymizer().fields.vault)
+    return ColumnarPreparer(contract(), cache, pseudonymizer(), encoder)
 
 
 def body_of(*events: object) -> bytes:

@@ -13,21 +13,12 @@ from hypothesis import strategies as st
 
 from gamelake.privacy.vault.secrecy import PlayerKey
 from gamelake.schemas.framing import HEADER_BYTES
-from services.gateway.columns import ColumnarEncoder
 from services.gateway.errors import Reason
 from services.gateway.personal.pseudonymization import PlayerCache
-from services.gateway.preparation import (
-    BatchPreparer,
-    ColumnarPreparer,
-    PreparedBatch,
-    RecordEncoder,
-    RowPreparer,
-    UnknownPlayers,
-)
+from services.gateway.preparation import BatchPreparer, PreparedBatch, UnknownPlayers
 from services.gateway.validation import JSON, PROTOBUF, EventBatch
 from services.sdk.batches import delimited
 from tests.unit.gateway.damaged_events import (
-    NOW,
     PLAYERS,
     SECRETS,
     a_full_event,
@@ -36,12 +27,18 @@ from tests.unit.gateway.damaged_events import (
     message_of,
     protobuf_body,
 )
-from tests.unit.gateway.events import GAME, SCHEMA_ID, an_event, body_of, contract, pseudonymizer, schema, validator
+from tests.unit.gateway.events import (
+    GAME,
+    an_event,
+    batch_of,
+    body_of,
+    columnar_preparer,
+    row_preparer,
+    schema,
+)
 from tests.unit.properties import examples
 
 Write = Callable[..., bytes]
-# Of a body that is small enough for its events not to be measured.
-_SIZE = 1
 
 
 @cache
@@ -51,20 +48,8 @@ def players() -> PlayerCache:
     return known
 
 
-@cache
-def row_preparer() -> RowPreparer:
-    return RowPreparer(validator(), players(), pseudonymizer(), RecordEncoder(SCHEMA_ID))
-
-
-@cache
-def columnar_preparer() -> ColumnarPreparer:
-    encoder = ColumnarEncoder(schema().message, SCHEMA_ID, pseudonymizer().fields.vault)
-    return ColumnarPreparer(contract(), players(), pseudonymizer(), encoder)
-
-
-def batch_of(body: bytes, content_type: str) -> EventBatch:
-    body_format = validator().body_format(content_type)
-    return EventBatch(validator().game(GAME), body_format, body_format.split(body, 5000), len(body), NOW)
+def batch_preparer() -> BatchPreparer:
+    return BatchPreparer(row_preparer(players()), columnar_preparer(players()), min_columnar_events=2)
 
 
 def stored(prepared: PreparedBatch) -> list[tuple[str, bytes]]:
@@ -72,21 +57,19 @@ def stored(prepared: PreparedBatch) -> list[tuple[str, bytes]]:
 
 
 def sent(prepared: PreparedBatch) -> list[tuple[str, Message]]:
-    """Keys and events of the records, without the time of arrival."""
-    found = []
-    for record in prepared.records:
-        event = GetMessageClass(schema().message).FromString(record["value"][HEADER_BYTES:])
-        event.ClearField("ingest_time")
-        found.append((record["key"], event))
-    return found
+    """Keys and events of the records."""
+    parse = GetMessageClass(schema().message).FromString
+    return [(record["key"], parse(record["value"][HEADER_BYTES:])) for record in prepared.records]
 
 
 def assert_the_same(batch: EventBatch) -> bool:
     """Compare the results of both preparers; gives whether the batch was prepared as columns."""
     (columnar,) = (
-        columnar_preparer().prepare([batch]) if batch.body_format.supports_columns(batch.raw_events) else [None]
+        columnar_preparer(players()).prepare([batch])
+        if batch.body_format.supports_columns(batch.raw_events)
+        else [None]
     )
-    by_row = row_preparer().prepare(batch)
+    by_row = row_preparer(players()).prepare(batch)
     if columnar is None:
         return False
     if isinstance(columnar, UnknownPlayers):
@@ -110,7 +93,7 @@ def test_a_valid_body_gives_the_same_records_as_columns_and_one_by_one(content_t
 
 @pytest.mark.parametrize(("content_type", "write"), [(JSON, body_of), (PROTOBUF, protobuf_body)])
 def test_no_personal_data_is_left_in_the_records_of_columns(content_type: str, write: Write) -> None:
-    (prepared,) = columnar_preparer().prepare(
+    (prepared,) = columnar_preparer(players()).prepare(
         [batch_of(write(*(a_full_event(player) for player in PLAYERS)), content_type)]
     )
 
@@ -127,7 +110,7 @@ def test_the_personal_data_of_unknown_players_is_the_same_from_columns_and_one_b
     events = [a_full_event("new player"), a_full_event(), a_full_event("new player"), an_event(gamer_id="another")]
 
     assert assert_the_same(batch_of(write(*events), content_type))
-    by_row = row_preparer().prepare(batch_of(write(*events), content_type))
+    by_row = row_preparer(players()).prepare(batch_of(write(*events), content_type))
 
     assert isinstance(by_row, UnknownPlayers)
     assert by_row.names == ["new player", "another"]
@@ -139,7 +122,7 @@ def test_the_personal_data_of_unknown_players_is_the_same_from_columns_and_one_b
 def test_columns_do_not_take_an_implausible_amount(amount: object) -> None:
     body = protobuf_body(an_event(), an_event(event_params={"amount": amount}))
 
-    assert columnar_preparer().prepare([batch_of(body, PROTOBUF)]) == [None]
+    assert columnar_preparer(players()).prepare([batch_of(body, PROTOBUF)]) == [None]
 
 
 @pytest.mark.parametrize("amount", [None, 0.0, -0.0, 5e-324, 1_000_000, -1_000_000])
@@ -148,13 +131,12 @@ def test_columns_take_any_other_amount(amount: float | None) -> None:
 
 
 def test_a_body_with_invalid_events_does_not_affect_the_others() -> None:
-    preparer = BatchPreparer(row_preparer(), columnar_preparer(), min_columnar_events=2)
     good, bad = [a_full_event() for _ in range(50)], [a_full_event() for _ in range(50)]
     bad[3] |= {"event_time": "yesterday"}
     bad[7] |= {"event_id": "x"}
     no_message = delimited(message_of(good[0]).SerializeToString()) + delimited(b"\xff\xff\xff")
 
-    batchs = [
+    batches = [
         batch_of(body_of(*good), JSON),
         batch_of(body_of(*bad), JSON),
         batch_of(body_of(*bad, {"no": "event"}), JSON),
@@ -162,7 +144,7 @@ def test_a_body_with_invalid_events_does_not_affect_the_others() -> None:
         batch_of(no_message, PROTOBUF),
         batch_of(body_of(a_full_event("new player")), JSON),
     ]
-    first, second, third, fourth, fifth, sixth = preparer.prepare(batchs)
+    first, second, third, fourth, fifth, sixth = batch_preparer().prepare(batches)
 
     assert isinstance(first, PreparedBatch)
     assert isinstance(fourth, PreparedBatch)
@@ -180,17 +162,11 @@ def test_a_body_with_invalid_events_does_not_affect_the_others() -> None:
 
 
 def test_events_of_several_games_are_prepared_together() -> None:
-    body_format = validator().body_format(JSON)
-    theirs, other = validator().game(GAME), validator().game("bingo_harbor")
-    raw_events = body_format.split(body_of(*(an_event(gamer_id="ann") for _ in range(30))), 100)
-    foreign = body_format.split(body_of(*(an_event(gamer_id="ann", game_name="Bingo Harbor") for _ in range(30))), 100)
+    body = body_of(*(an_event(gamer_id="ann") for _ in range(30)))
+    foreign = body_of(*(an_event(gamer_id="ann", game_name="Bingo Harbor") for _ in range(30)))
 
-    accepted, wrong, unknown = BatchPreparer(row_preparer(), columnar_preparer(), min_columnar_events=2).prepare(
-        [
-            EventBatch(theirs, body_format, raw_events, _SIZE, NOW),
-            EventBatch(theirs, body_format, foreign, _SIZE, NOW),
-            EventBatch(other, body_format, raw_events, _SIZE, NOW),
-        ]
+    accepted, wrong, unknown = batch_preparer().prepare(
+        [batch_of(body), batch_of(foreign), batch_of(body, game="bingo_harbor")]
     )
 
     assert isinstance(accepted, PreparedBatch)

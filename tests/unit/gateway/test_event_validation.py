@@ -10,15 +10,13 @@ from google.protobuf.message_factory import GetMessageClass
 from gamelake.schemas.framing import frame_header
 from services.gateway.errors import BodyTooLargeError, Reason, UnreadableBodyError, UnsupportedMediaTypeError
 from services.gateway.preparation import RecordEncoder
-from services.gateway.validation import JSON, PROTOBUF, EventBatch, ValidatedEvents
-from tests.unit.gateway.events import GAME, SCHEMA_ID, an_event, body_of, schema, submitted, validator
+from services.gateway.validation import JSON, PROTOBUF, ValidatedEvents
+from services.sdk.batches import delimited
+from tests.unit.gateway.events import MAX_EVENTS, SCHEMA_ID, an_event, batch_of, body_of, schema, submitted, validator
 
 
 def validate(body: bytes, content_type: str = JSON) -> ValidatedEvents:
-    body_format = validator().body_format(content_type)
-    raw_events = body_format.split(body, 1000)
-    batch = EventBatch(validator().game(GAME), body_format, raw_events, len(body), datetime.now(UTC))
-    return validator().validate(batch)
+    return validator().validate(batch_of(body, content_type))
 
 
 def only_rejection(body: bytes, content_type: str = JSON) -> tuple[Reason, str]:
@@ -26,10 +24,6 @@ def only_rejection(body: bytes, content_type: str = JSON) -> tuple[Reason, str]:
     assert validated.events == []
     (rejection,) = validated.rejections
     return rejection.reason, rejection.field
-
-
-def delimited(*events: bytes) -> bytes:
-    return b"".join(bytes([len(event) & 0x7F | 0x80, len(event) >> 7]) + event for event in events)
 
 
 def a_message(**fields: object) -> Message:
@@ -136,14 +130,14 @@ def test_an_event_may_have_its_games_name() -> None:
 def test_protobuf_events_are_length_delimited() -> None:
     events = [a_message(), a_message(session_id="x" * 200)]
 
-    validated = validate(delimited(*(event.SerializeToString() for event in events)), PROTOBUF).events
+    validated = validate(b"".join(delimited(event.SerializeToString()) for event in events), PROTOBUF).events
 
     assert validated != events
     assert [event.event_id for event in validated] == [event.event_id for event in events]  # type: ignore[attr-defined]
 
 
 def test_an_unreadable_message_does_not_affect_the_others() -> None:
-    validated = validate(delimited(b"\xff\xff\xff", a_message().SerializeToString()), PROTOBUF)
+    validated = validate(delimited(b"\xff\xff\xff") + delimited(a_message().SerializeToString()), PROTOBUF)
 
     assert len(validated.events) == 1
     assert [(each.index, each.reason) for each in validated.rejections] == [(0, Reason.MALFORMED)]
@@ -169,7 +163,9 @@ def test_a_body_without_a_list_of_events_is_unreadable(body: bytes) -> None:
         validate(body)
 
 
-@pytest.mark.parametrize(("content_type", "body"), [(JSON, body_of(*[1] * 1001)), (PROTOBUF, b"\x00" * 1001)])
+@pytest.mark.parametrize(
+    ("content_type", "body"), [(JSON, body_of(*[1] * (MAX_EVENTS + 1))), (PROTOBUF, b"\x00" * (MAX_EVENTS + 1))]
+)
 def test_a_body_of_too_many_events_is_refused(content_type: str, body: bytes) -> None:
     with pytest.raises(BodyTooLargeError):
         validate(body, content_type)

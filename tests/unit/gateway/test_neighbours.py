@@ -1,7 +1,7 @@
-"""A good event is accepted, once and whole, whatever else its body contains and whatever happens meanwhile.
+"""A good event is accepted, once and whole, whatever else its body contains and whatever happens in the meantime.
 
-What an event becomes depends on the event alone: on no other event of its body, on no other body, on no player that the
-cache has or has evicted, and on no outage of the vault that the sender waits for.
+The result of an event depends only on that event. It does not depend on other events or bodies, on which players the
+cache holds, or on an outage of the vault after which the sender sends the body again.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -28,22 +28,13 @@ from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from gamelake.privacy.vault.vault import SealedData, StoredPlayer, VaultUnavailableError
 from gamelake.schemas.framing import HEADER_BYTES
 from services.gateway.batching import BatchingPace, LoopBatcher
-from services.gateway.columns import ColumnarEncoder
 from services.gateway.errors import EventRejection, Reason, UnavailableError
-from services.gateway.kafka_producer import MAX_VALUE_BYTES, Record
+from services.gateway.kafka_producer import Record
 from services.gateway.personal.pseudonymization import PlayerCache
 from services.gateway.personal.vault_client import BatchedVault, PlayerStore
-from services.gateway.preparation import (
-    BatchPreparer,
-    ColumnarPreparer,
-    PreparedBatch,
-    RecordEncoder,
-    RowPreparer,
-    UnknownPlayers,
-)
+from services.gateway.preparation import BatchPreparer, PreparedBatch, UnknownPlayers
 from services.gateway.request_preparation import RequestPreparer
-from services.gateway.validation import JSON, PROTOBUF, EventBatch
-from services.sdk.batches import delimited
+from services.gateway.validation import JSON, MAX_EVENT_BYTES, PROTOBUF, EventBatch
 from tests.logged import logged
 from tests.unit.gateway.damaged_events import (
     BROKEN_VALUES,
@@ -51,36 +42,42 @@ from tests.unit.gateway.damaged_events import (
     a_full_event,
     damaged_message,
     damaged_text,
+    joined,
     message_of,
     with_broken_value,
 )
-from tests.unit.gateway.events import GAME, SCHEMA_ID, an_event, contract, pseudonymizer, schema, validator
+from tests.unit.gateway.events import (
+    GAME,
+    MAX_EVENTS,
+    an_event,
+    batch_of,
+    columnar_preparer,
+    row_preparer,
+    schema,
+    validator,
+)
 from tests.unit.properties import examples
 from tests.vault_keys import key_file
 
-_MANY = 1_000
+_MANY = MAX_EVENTS
 _NO_PAUSE = BatchingPace(pause=timedelta(0), flush_size=_MANY)
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body's events: texts in JSON, or messages in Protobuf."""
+    """The events of a body: texts in JSON, or messages in Protobuf."""
 
     content_type: str
     events: Sequence[bytes]
 
     def batch(self) -> EventBatch:
-        """The body as the gateway gets it, split again."""
-        body_format = validator().body_format(self.content_type)
-        content = b"".join(map(delimited, self.events))
-        if self.content_type == JSON:
-            content = b'{ "events": [%s]}' % b" ,".join(self.events)
-        return EventBatch(validator().game(GAME), body_format, body_format.split(content, _MANY), len(content), NOW)
+        """Split the body, as the gateway does each time it receives the body."""
+        return batch_of(joined(self.content_type, self.events), self.content_type, arrived=NOW)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of one event: a rejection, or a record of a player, and personal data in the vault."""
+    """The result of one event: a rejection, or a player's record and the personal data that the vault stores."""
 
     rejection: tuple[Reason, str] | None = None
     player: str = ""
@@ -89,7 +86,7 @@ class Outcome:
 
 
 def outcome_alone(content_type: str, event: bytes) -> Outcome:
-    """What becomes of an event that is sent alone, by a player whom the gateway knows."""
+    """Return the result of an event that is sent alone by a known player."""
     cache, names = PlayerCache(_MANY), dict[str, str]()
     preparer = row_preparer(cache)
     prepared = preparer.prepare(Body(content_type, [event]).batch())
@@ -113,26 +110,20 @@ def without_pseudonym(record: Record) -> Message:
     return event
 
 
-def row_preparer(cache: PlayerCache) -> RowPreparer:
-    return RowPreparer(validator(), cache, pseudonymizer(), RecordEncoder(SCHEMA_ID))
-
-
 def batch_preparer(cache: PlayerCache, min_columnar_events: int) -> BatchPreparer:
-    encoder = ColumnarEncoder(schema().message, SCHEMA_ID, pseudonymizer().fields.vault)
-    columnar = ColumnarPreparer(contract(), cache, pseudonymizer(), encoder)
-    return BatchPreparer(row_preparer(cache), columnar, min_columnar_events)
+    return BatchPreparer(row_preparer(cache), columnar_preparer(cache), min_columnar_events)
 
 
 class Answer(Enum):
-    """What the vault does with a call."""
+    """How the vault handles a call."""
 
-    DONE = "does it"
-    LOST = "fails before it does it"
-    UNANSWERED = "does it, and fails before it answers"
+    DONE = "succeeds"
+    LOST = "fails before it changes anything"
+    UNANSWERED = "fails after its transaction"
 
 
 class FaultyVault(SqliteVault):
-    """Answers by a plan, and then always well."""
+    """Follows a plan of answers; after the plan every call succeeds."""
 
     plan: deque[Answer] = deque()  # noqa: RUF012 # a world sets its own
 
@@ -163,12 +154,12 @@ class FaultyVault(SqliteVault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """Whom the gateway knows, how many players it can remember, when it makes columns, and how the vault answers."""
+    """The known players, the size of the cache, the least number of events for columns, and the vault's answers."""
 
     known: frozenset[str] = frozenset()
     remembered: int = _MANY
     min_columnar_events: int = _MANY
-    answers: Sequence[Answer] = field(default=())
+    answers: Sequence[Answer] = ()
 
 
 class World:
@@ -183,7 +174,7 @@ class World:
         self._circumstances = circumstances
 
     def send(self, bodies: Sequence[Body]) -> Sequence[PreparedBatch]:
-        """Send bodies at the same time, each until it is accepted."""
+        """Send bodies concurrently, each again until the gateway accepts it."""
 
         async def run() -> Sequence[PreparedBatch]:
             if self._circumstances.known:
@@ -202,7 +193,7 @@ class World:
         return await self._preparer.prepare(body.batch())
 
     def personal_data_of(self, pseudonym: str) -> frozenset[bytes]:
-        """What the vault has of a player, decrypted."""
+        """Return all personal data of a player in the vault, decrypted."""
         row = self._vault.named(pseudonym)
         assert row is not None
         key = self._keyring.now.unwrap(row)
@@ -214,7 +205,7 @@ MakeWorld = Callable[[Circumstances], AbstractContextManager[World]]
 
 @pytest.fixture
 def world(tmp_path: Path) -> MakeWorld:
-    """Make a world of its own for each example."""
+    """Make a separate world for each example."""
     keyring = VaultKeyring(key_file(tmp_path))
 
     @contextmanager
@@ -226,7 +217,7 @@ def world(tmp_path: Path) -> MakeWorld:
 
 
 def assert_as_alone(world: World, bodies: Sequence[Body]) -> None:
-    """Send bodies, and compare what becomes of each event with what becomes of it alone."""
+    """Send bodies, and compare the result of each event with its result when it is sent alone."""
     pseudonyms: dict[str, set[str]] = defaultdict(set)
     personal: dict[str, set[bytes]] = defaultdict(set)
     for body, prepared in zip(bodies, world.send(bodies), strict=True):
@@ -293,10 +284,7 @@ def test_an_event_that_is_not_json_is_rejected_and_costs_no_neighbour(value: byt
         (prepared,) = gateway.send([Body(JSON, [good[0], broken, *good[1:]])])
 
     assert len(prepared.records) == 3
-    assert [(each.index, each.reason) for each in prepared.rejections] in (
-        [(1, Reason.MALFORMED)],
-        [(1, Reason.WRONG_TYPE)],
-    )
+    assert prepared.rejections == [EventRejection(1, Reason.MALFORMED)]
 
 
 def written(content_type: str, event: Mapping[str, Any]) -> bytes:
@@ -308,8 +296,8 @@ def written(content_type: str, event: Mapping[str, Any]) -> bytes:
 def test_an_event_too_large_for_kafka_is_rejected_and_its_personal_data_stays_out_of_the_vault(
     content_type: str, min_columnar_events: int, world: MakeWorld
 ) -> None:
-    large = {"attributes": {"a": "x" * MAX_VALUE_BYTES}, "personal": {"email": "large@example.org"}}
-    small, long_name = {"personal": {"email": "small@example.org"}}, {"gamer_id": "n" * MAX_VALUE_BYTES}
+    large = {"attributes": {"a": "x" * MAX_EVENT_BYTES}, "personal": {"email": "large@example.org"}}
+    small, long_name = {"personal": {"email": "small@example.org"}}, {"gamer_id": "n" * MAX_EVENT_BYTES}
     events = [written(content_type, an_event(**fields)) for fields in (small, large, long_name, small)]
 
     with world(Circumstances(min_columnar_events=min_columnar_events)) as gateway:
@@ -326,7 +314,7 @@ def test_an_event_too_large_for_kafka_is_rejected_and_its_personal_data_stays_ou
 def test_an_event_up_to_the_limit_of_kafka_is_accepted(
     content_type: str, min_columnar_events: int, world: MakeWorld
 ) -> None:
-    almost = written(content_type, an_event(attributes={"a": "x" * (MAX_VALUE_BYTES - 1_000)}))
+    almost = written(content_type, an_event(attributes={"a": "x" * (MAX_EVENT_BYTES - 1_000)}))
 
     with world(Circumstances(min_columnar_events=min_columnar_events)) as gateway:
         (prepared,) = gateway.send([Body(content_type, [almost])])
