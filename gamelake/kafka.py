@@ -13,7 +13,7 @@ SYSTEM_AUTHORITIES = "system"
 
 
 class SaslMechanism(StrEnum):
-    """How a client proves that it knows its password (RFC 4616, RFC 5802)."""
+    """The way in which a client proves that it knows its password (RFC 4616, RFC 5802)."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -35,7 +35,7 @@ class KafkaAccess:
     mechanism: SaslMechanism = SaslMechanism.SCRAM_SHA_512
 
     def for_clients(self) -> dict[str, str | int]:
-        """Settings of a librdkafka client."""
+        """Return the settings of a librdkafka client."""
         settings: dict[str, str | int] = {"bootstrap.servers": self.bootstrap_servers}
         if self._protocol:
             settings["security.protocol"] = self._protocol
@@ -50,7 +50,7 @@ class KafkaAccess:
         return settings
 
     def for_spark(self) -> dict[str, str]:
-        """Options of Spark's Kafka source."""
+        """Return the options of Spark's Kafka source."""
         options = {"kafka.bootstrap.servers": self.bootstrap_servers}
         if self._protocol:
             options["kafka.security.protocol"] = self._protocol
@@ -97,7 +97,7 @@ def read_credentials(file: Path) -> ServerCredentials:
 
 
 def check_authorities(found: str) -> str:
-    """The file itself, `system`, or nothing, as the setting has it.
+    """Return the file itself, `system`, or nothing, as the setting has it.
 
     Raises:
         SettingsError: the file can't be read, or has no certificate.
@@ -113,12 +113,7 @@ def check_authorities(found: str) -> str:
 
 
 def _mechanism(env: Environment) -> SaslMechanism:
-    found = env.optional("GAMELAKE_KAFKA_SASL_MECHANISM", SaslMechanism.SCRAM_SHA_512)
-    try:
-        return SaslMechanism(found)
-    except ValueError as error:
-        known = ", ".join(SaslMechanism)
-        raise SettingsError(f"GAMELAKE_KAFKA_SASL_MECHANISM is '{found}'; it must be one of {known}") from error
+    return env.choice("GAMELAKE_KAFKA_SASL_MECHANISM", SaslMechanism, SaslMechanism.SCRAM_SHA_512)
 
 
 def _jaas(credentials: ServerCredentials, mechanism: SaslMechanism) -> str:

@@ -14,7 +14,7 @@ from threading import Event
 from typing import NoReturn
 
 from gamelake.model.errors import DataLossError, GamelakeError, StartupError, TransientError
-from gamelake.model.logs import event_logger, set_up_logs
+from gamelake.model.logs import LogFormat, event_logger, set_up_logs
 
 OK, FAILED = 0, 1
 # Documented in docs/operations.md: a supervisor restarts after 1 and 4; 2 and 3 need an operator.
@@ -26,14 +26,24 @@ _AGAIN = "starts again after these seconds"
 log = event_logger(__name__)
 
 
-def run(main: Callable[[], int]) -> NoReturn:
-    """Set up the logs, run a program's main function and end the process with its exit code."""
+def run(main: Callable[[], int], *, is_command: bool = False) -> NoReturn:
+    """Set up the logs, run a program's main function and end the process with its exit code.
+
+    Args:
+        main: the function.
+        is_command: whether a person runs the program and waits for it. It then prints an error as a sentence, not as a
+            line of a log, unless logs are JSON. At a terminal every program does.
+    """
+    is_command = (is_command or sys.stderr.isatty()) and os.environ.get("GAMELAKE_LOG_FORMAT") != LogFormat.JSON
     try:
         set_up_logs(os.environ)
         code = main()
     except GamelakeError as error:
         code = next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), FAILED)
         # The message is the remedy, the stack would be noise.
+        if is_command:
+            sys.stderr.write(f"gamelake: {error}\n")
+            _leave(code)
         log.error("program_failed", exit_code=code, error_type=type(error).__name__, error=error)  # noqa: TRY400
     except Exception as error:
         code = FAILED
@@ -51,10 +61,12 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def leave_pandas_out() -> None:
-    """Have pyarrow convert no objects of pandas: to see whether there are any, it loads pandas for its first array.
+    """Stop pyarrow from converting objects of pandas.
+
+    To see whether there are any, it loads pandas for its first array.
 
     That takes 0.7 CPU seconds and 40 MB, for nothing in a program without pandas. A conversion to pandas loads it all
-    the same; before one, `pyarrow.array` takes an object of pandas for a sequence, whose NaN is no null.
+    the same; before one, `pyarrow.array` takes an object of pandas for a sequence, whose NaN is not null.
     """
     hiding = _WithoutPandas()
     sys.meta_path.insert(0, hiding)
@@ -89,7 +101,7 @@ def moment(text: str) -> datetime:
 
 
 def stop_event() -> Event:
-    """An event that SIGTERM and SIGINT set."""
+    """Return an event that SIGTERM and SIGINT set."""
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

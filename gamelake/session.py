@@ -14,14 +14,14 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from gamelake.model.errors import SettingsError
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
 
 # A job gets its session by calling this, after its checks have passed.
 Sessions = Callable[[], AbstractContextManager[SparkSession]]
 
 # A query that is stopped inside foreachBatch once ran out of the default stack.
 _STACK = "-Xss4m"
-# A JVM that only plans compiles little of what it runs: its C2 compiler would take a third of the time of a start.
+# A JVM that only plans compiles little of its code: its C2 compiler would take a third of the time of a start.
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _CONFIGURATION = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -70,7 +70,7 @@ _S3 = {
 
 
 def spark_session(name: str, lakehouse: Location, jars: Path | None, *, only_plans: bool = False) -> SparkSession:
-    """A session on the lakehouse: local with the jars of a folder, else as spark-submit or spark-defaults.conf says.
+    """Open a session on the lakehouse: local with the jars of a folder, else by spark-submit or spark-defaults.conf.
 
     Args:
         name: of the application.
@@ -96,7 +96,7 @@ def spark_session(name: str, lakehouse: Location, jars: Path | None, *, only_pla
 
 
 def class_archive(jars: Path) -> Path:
-    """The file from which a local session's JVM maps the classes that it loads, if `jobs.archive_classes` has made it.
+    """Return the file from which a local session's JVM maps its classes, if `jobs.archive_classes` has made it.
 
     A JVM ignores the archive of another Java, or of other jars.
     """
@@ -104,19 +104,24 @@ def class_archive(jars: Path) -> Path:
 
 
 def jvm_options(jars: Path | None, *, only_plans: bool) -> list[str]:
-    """The options of a driver's JVM; of one that spark-submit has started, none has an effect."""
+    """Return the options of a driver's JVM; they don't affect one that spark-submit has started."""
     options = [_STACK, *([_QUICK_COMPILER] if only_plans else [])]
     if jars is not None and (archive := class_archive(jars.absolute())).is_file():
         # Without its log the JVM is silent about an archive that it can't use.
-        options += [f'"-XX:SharedArchiveFile={archive}"', "-Xlog:disable"]
+        options += [quoted_option("SharedArchiveFile", archive), "-Xlog:disable"]
     return options
+
+
+def quoted_option(name: str, file: Path) -> str:
+    """Return an option of the JVM whose value is a path: Spark splits its options at spaces outside of quotes."""
+    return f'"-XX:{name}={file}"'
 
 
 @contextmanager
 def own_session(
     name: str, lakehouse: Location, jars: Path | None, *, only_plans: bool = False
 ) -> Iterator[SparkSession]:
-    """A session that ends with the block; see `spark_session`."""
+    """Open a session that ends with the block; see `spark_session`."""
     spark = spark_session(name, lakehouse, jars, only_plans=only_plans)
     yield spark
     spark.stop()
@@ -136,7 +141,7 @@ class SharedSpark:
 
     @contextmanager
     def session(self, job: str) -> Iterator[SparkSession]:
-        """A session for one job, for use by the calling thread."""
+        """Open a session for one job, for use by the calling thread."""
         with self._lock:
             self._spark = self._spark or self._start()
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", job)
@@ -149,7 +154,7 @@ class SharedSpark:
 
 
 def store_options(lakehouse: Location) -> Mapping[str, str]:
-    """Spark's options for the lakehouse's store and for commits that never replace another process's."""
+    """Return Spark's options for the lakehouse's store and for commits that never replace another process's."""
     if not lakehouse.uri.startswith("s3://"):
         return _LOCAL_DISK
     configuration = dict(_S3)
@@ -176,7 +181,7 @@ class JavaCause(NamedTuple):
 
 
 def java_causes(error: BaseException) -> Iterator[JavaCause]:
-    """The exceptions of the JVM behind an error of PySpark, the outermost first; none if the error has none.
+    """Return the exceptions of the JVM behind an error of PySpark, the outermost first; none if the error has none.
 
     An error that a function of `foreachBatch` raises reaches the query's own error as text only: ask for the causes in
     that function.

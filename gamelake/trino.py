@@ -36,7 +36,7 @@ class TrinoAccess:
 
     @classmethod
     def parse(cls, url: str, user: str, password: str = "", setting: str = "the address of Trino") -> "TrinoAccess":
-        """The access by a URL, which `setting` names in messages.
+        """Parse the access from a URL, which `setting` names in messages.
 
         Raises:
             SettingsError: the URL is malformed.
@@ -53,7 +53,7 @@ class TrinoAccess:
     def connect(
         self, source: str, *, catalog: str = CATALOG, seconds: float | None = None, attempts: int | None = None
     ) -> Connection:
-        """A connection; nothing is sent before the first statement.
+        """Open a connection; nothing is sent before the first statement.
 
         The authorities that may have signed the server's certificate are those of requests: REQUESTS_CA_BUNDLE, or its
         own list.

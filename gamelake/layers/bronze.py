@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from gamelake.model.arrays import Ints
 
 HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 # Names and values; an absent value is None.
 Headers = Sequence[tuple[str | None, bytes | None]]
 TIMESTAMP = pa.timestamp("us", "UTC")
-# The columns of records in a task. The topic is a constant of the query and no column.
+# The columns of records in a task; no timestamp is null. The topic is a constant of the query and no column.
 RECORD_SCHEMA = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -41,7 +41,7 @@ _MICROSECONDS_A_DAY = 86_400_000_000
 
 
 def header_lists(headers: Sequence[Headers | None]) -> pa.ListArray:
-    """The headers of records as a column.
+    """Return the headers of records as a column.
 
     Args:
         headers: of each record, in their order; None or empty for a record without headers.
@@ -61,7 +61,7 @@ def header_lists(headers: Sequence[Headers | None]) -> pa.ListArray:
 
 
 def as_bronze(records: pa.RecordBatch, topic: str, schema_ids: pa.Array) -> pa.RecordBatch:
-    """The bronze rows of a batch of records.
+    """Return the bronze rows of a batch of records.
 
     Args:
         records: columns of `RECORD_SCHEMA`, one row for each record.
@@ -84,14 +84,13 @@ def as_bronze(records: pa.RecordBatch, topic: str, schema_ids: pa.Array) -> pa.R
     return pa.RecordBatch.from_arrays([columns[name] for name in BRONZE_SCHEMA.names], schema=BRONZE_SCHEMA)
 
 
-def ingest_days(records: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """The UTC days of the records' Kafka timestamps.
+def ingest_days(records: pa.RecordBatch) -> Ints:
+    """Return the UTC days of the records' Kafka timestamps.
 
     Args:
         records: with a column `timestamp` (microseconds, UTC).
 
     Returns:
-        Days since 1970-01-01 (int64), one for each record; 0 where the timestamp is null.
+        Days since 1970-01-01 (int64), one for each record.
     """
-    microseconds = pc.fill_null(records.column("timestamp").cast(pa.int64()), 0).to_numpy()
-    return np.asarray(microseconds // _MICROSECONDS_A_DAY)
+    return np.asarray(records.column("timestamp").cast(pa.int64()).to_numpy() // _MICROSECONDS_A_DAY)

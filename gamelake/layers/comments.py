@@ -1,16 +1,16 @@
 """Comments of the layers' tables: from the games contract, and from comments in the Protobuf sources."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from threading import Lock
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 
+from gamelake.contract.games import GamesContract, TableDescription
+from gamelake.delta.comments import Comments
 from gamelake.layers.silver import SPREAD
-from gamelake.model.games import GamesContract, TableDescription
 from gamelake.model.naming import SILVER_EVENTS, game_of
-from gamelake.schemas.schema_cache import kept_schemas
-from gamelake.storage.comments import Comments
-from gamelake.storage.store import Store
+from gamelake.objects.store import Store
+from gamelake.schemas.schema_cache import kept_schema_ids, schema_path
 
 # Field numbers in the paths of SourceCodeInfo: messages of a file, fields and nested messages of a message.
 _MESSAGES, _FIELDS, _NESTED = 4, 2, 3
@@ -21,7 +21,7 @@ EACH_GAME = "silver/<game>_events"
 
 
 def field_comments(descriptors: FileDescriptorSet) -> Mapping[str, str]:
-    """Comments of the fields of the root file's first message and of its inner messages, by dotted path.
+    """Return the comments of the fields of the root file's first message and of its inner messages, by dotted path.
 
     Only messages of the root file itself have comments; a set that was compiled without source info has none.
     """
@@ -68,12 +68,40 @@ def _of_fields(
             yield from _of_fields(messages[field.type_name], f"{place}.", messages, written)
 
 
-@dataclass(frozen=True, slots=True)
+class SchemaComments:
+    """Comments of all schemas that the lakehouse has cached so far; each schema is read once, also by many threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = Lock()
+        self._known: set[int] = set()
+        # By column: the id of the newest schema that has a comment of it, and the comment.
+        self._newest: dict[str, tuple[int, str]] = {}
+
+    def columns(self) -> Mapping[str, str]:
+        """Return the comments by column; the newest schema's win."""
+        with self._lock:
+            for number in kept_schema_ids(self._store):
+                if number not in self._known:
+                    self._read(number)
+            return {column: comment for column, (_, comment) in self._newest.items()}
+
+    def _read(self, number: int) -> None:
+        content = self._store.get(schema_path(number))
+        if content is None:
+            return
+        for column, comment in _spread(field_comments(FileDescriptorSet.FromString(content))).items():
+            self._newest[column] = max((number, comment), self._newest.get(column, (number, comment)))
+        # A schema of an id never changes.
+        self._known.add(number)
+
+
 class EventComments:
     """Comments by the contract and by the schemas that the lakehouse has cached so far."""
 
-    contract: GamesContract
-    store: Store
+    def __init__(self, contract: GamesContract, store: Store) -> None:
+        self.contract = contract
+        self._schemas = SchemaComments(store)
 
     def __call__(self, table: str) -> Comments:
         """A table's comments; empty if the contract does not describe it."""
@@ -85,14 +113,7 @@ class EventComments:
         of_each = self.contract.tables.get(EACH_GAME, TableDescription())
         common = self.contract.tables.get(SILVER_EVENTS, TableDescription()).columns
         description = described.description or of_each.description.replace("<game>", title)
-        return Comments(description, {**self._of_messages(), **common, **of_each.columns, **described.columns})
-
-    def _of_messages(self) -> Mapping[str, str]:
-        """Comments of all cached schemas; the newest schema's win."""
-        columns: dict[str, str] = {}
-        for _, content in kept_schemas(self.store):
-            columns |= _spread(field_comments(FileDescriptorSet.FromString(content)))
-        return columns
+        return Comments(description, {**self._schemas.columns(), **common, **of_each.columns, **described.columns})
 
 
 def _spread(comments: Mapping[str, str]) -> Mapping[str, str]:

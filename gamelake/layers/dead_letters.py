@@ -10,14 +10,14 @@ _LONGEST_DETAIL = 500
 
 
 def dead_letter_schema(bronze: pa.Schema) -> pa.Schema:
-    """The columns `reason` and `detail` (string), then those of bronze."""
+    """Return the columns `reason` and `detail` (string), then those of bronze."""
     return pa.schema([pa.field("reason", pa.string()), pa.field("detail", pa.string()), *bronze])
 
 
 def as_dead_letters(
     bronze: pa.RecordBatch, rows: Sequence[int], reasons: Sequence[DeadLetterReason], details: Sequence[str]
 ) -> pa.RecordBatch:
-    """The dead letters of a batch.
+    """Return the dead letters of a batch.
 
     Args:
         bronze: the batch's bronze rows, with any columns.

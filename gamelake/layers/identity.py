@@ -10,18 +10,22 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Words = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
+from gamelake.model.arrays import Bytes, Ints, Words
 
 _HASHES = 3
 _TABLE_WORDS = 4
 _LONGEST = 64  # bytes; of a longer id, the digest is hashed
 _WORDS = 1 + _TABLE_WORDS + _LONGEST // 4
 _HALF = np.uint64(32)
+
+_UUID_LENGTH = 36
+_IS_HYPHEN = np.isin(np.arange(_UUID_LENGTH), [8, 13, 18, 23])
+# Set in each letter of ASCII. The next lower bit, which is not set in upper case, is shifted to the same place.
+_LETTER_BITS = np.uint32(0x40404040)
+_LETTERS, _DIGITS, _TO_LOWER = np.uint8(6), np.uint8(10), np.uint8(ord("a") - ord("A"))
 
 
 class Identities:
@@ -36,7 +40,7 @@ class Identities:
         self._by_table: dict[str, Words] = {}
 
     def of(self, tables: Sequence[str], codes: Ints, event_ids: pa.StringArray) -> tuple[Words, Words]:
-        """The identities of events.
+        """Return the identities of events.
 
         Args:
             tables: paths of silver tables.
@@ -72,16 +76,33 @@ class Identities:
         return self._by_table[table]
 
 
+def _lower_uuids(texts: Bytes) -> None:
+    """Write UUIDs in lower case, in place: a UUID is the same in either case (RFC 9562). Other texts keep theirs."""
+    words = texts.view(np.uint32)
+    if not (words & _LETTER_BITS & ~(words << np.uint32(1))).any():
+        return
+    # Wraps around below "A", so one comparison finds "A" to "F".
+    upper = (texts - np.uint8(ord("A"))) < _LETTERS
+    rows = np.flatnonzero(upper.any(axis=1))
+    lower = texts[rows] + upper[rows] * _TO_LOWER
+    digits = ((lower - np.uint8(ord("0"))) < _DIGITS) | ((lower - np.uint8(ord("a"))) < _LETTERS)
+    hyphens = lower == np.uint8(ord("-"))
+    is_uuid = np.where(_IS_HYPHEN, hyphens, digits).all(axis=1)
+    texts[rows[is_uuid]] = lower[is_uuid]
+
+
 def _words(event_ids: pa.StringArray, length: int) -> Words:
     """Ids of one length as 32-bit words, padded with zeros: uint64 of shape (ids, words)."""
     if length > _LONGEST:
         digests = b"".join(hashlib.blake2b(event_id.as_buffer(), digest_size=32).digest() for event_id in event_ids)
         return np.frombuffer(digests, "<u4").reshape(len(event_ids), 8).astype(np.uint64)
     width = -(-length // 4) * 4
-    padded = np.zeros((len(event_ids), width), np.uint8)
+    padded: Bytes = np.zeros((len(event_ids), width), np.uint8)
     if length:
         # Without nulls and of one length, so the bytes form a matrix.
         start = np.frombuffer(event_ids.buffers()[1], np.int32)[event_ids.offset]
         data = np.frombuffer(event_ids.buffers()[2], np.uint8, len(event_ids) * length, int(start))
         padded[:, :length] = data.reshape(len(event_ids), length)
+    if length == _UUID_LENGTH:
+        _lower_uuids(padded)
     return padded.view("<u4").astype(np.uint64)

@@ -7,14 +7,12 @@ from tempfile import TemporaryFile, gettempdir
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from gamelake.model.arrays import Flags, Ints, Words
 from gamelake.model.errors import StoreError
 
-Words = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
-
+# The size of an encoded event.
+EVENT_BYTES = 16
 # The time of events that are duplicates whenever they were received.
 ANY_TIME = 0
 _HALF = np.uint64(32)
@@ -38,7 +36,7 @@ class Events:
 
     @classmethod
     def of(cls, high: Words, rest: Words, seconds: Ints) -> Self:
-        """Events from three arrays of the same length.
+        """Build events from three arrays of the same length.
 
         Args:
             high: uint64, the first 64 bits of the identities.
@@ -49,17 +47,17 @@ class Events:
 
     @classmethod
     def joined(cls, parts: Sequence["Events"]) -> Self:
-        """The events of one part or more, in order."""
+        """Join the events of one part or more, in order."""
         return cls(np.concatenate([part.high for part in parts]), np.concatenate([part.low for part in parts]))
 
     @classmethod
     def decode(cls, content: bytes | mmap) -> Self:
-        """Events from the bytes of `encode`."""
+        """Decode events from the bytes of `encode`."""
         columns = np.frombuffer(content, "<u8").reshape(2, -1)
         return cls(columns[0], columns[1])
 
     def encode(self) -> bytes:
-        """The events as bytes: all of `high`, then all of `low`, little-endian."""
+        """Encode the events as bytes: all of `high`, then all of `low`, little-endian."""
         return self.high.astype("<u8").tobytes() + self.low.astype("<u8").tobytes()
 
     @property
@@ -77,11 +75,11 @@ class Events:
         return len(self.high)
 
     def take(self, rows: Ints | Flags) -> "Events":
-        """The events at some positions (int64), or where a mask (bool, one for each event) is true."""
+        """Return the events at some positions (int64), or where a mask (bool, one for each event) is true."""
         return Events(self.high[rows], self.low[rows])
 
     def sorted(self) -> "Events":
-        """The events in ascending order of `high`; stable."""
+        """Return the events in ascending order of `high`; stable."""
         return self.take(np.argsort(self.high, kind="stable"))
 
 
@@ -90,7 +88,7 @@ class KnownEvents:
     """A growing set of events, kept as runs of sorted events, each much longer than the next, and in scratch files.
 
     Attributes:
-        window_seconds: events of one identity whose Kafka timestamps are further apart are no duplicates.
+        window_seconds: events of one identity whose Kafka timestamps are further apart are not duplicates.
     """
 
     window_seconds: int
@@ -105,12 +103,12 @@ class KnownEvents:
 
     @property
     def in_memory(self) -> int:
-        """How many of the events are in memory and not in scratch files."""
+        """The number of events in memory, without those in scratch files."""
         return sum(len(run) for run in self._runs)
 
     @property
     def spilled(self) -> int:
-        """How many of the events are in scratch files."""
+        """The number of events in scratch files."""
         return sum(len(run) for run, _ in self._spilled)
 
     def spill(self) -> None:
@@ -133,23 +131,26 @@ class KnownEvents:
         self._runs.append(events.sorted())
         while len(self._runs) > 1 and len(self._runs[-2]) < _RATIO * len(self._runs[-1]):
             both = Events.joined(self._runs[-2:])
-            self._runs[-2:] = [both.take(both.seconds >= oldest).sorted()]
+            self._runs[-2:] = [_distinct(both.take(both.seconds >= oldest).sorted())]
         # Long runs are seldom merged: events that are too old are deleted from them four times per window.
         if oldest - self._swept > self.window_seconds // _SWEEPS:
             self._runs = [run.take(run.seconds >= oldest) for run in self._runs]
             self._swept = oldest
 
     def have(self, events: Events) -> Flags:
-        """Which events are duplicates of one in the set, within the window before or after.
+        """Find the events that are duplicates of one in the set, within the window before or after.
 
         Returns:
             One bool for each event, in the order of `events`.
         """
         found = np.zeros(len(events), np.bool_)
+        runs = [*self._runs, *(run for run, _ in self._spilled)]
+        if not runs:
+            return found
         # Sorted, so that consecutive searches read the same part of each run.
         order = np.argsort(events.high)
         asked = events.take(order)
-        for run in (*self._runs, *(run for run, _ in self._spilled)):
+        for run in runs:
             found[order] |= self._in_run(run, asked)
         return found
 
@@ -174,8 +175,15 @@ class KnownEvents:
         return np.asarray((known.rest == asked.rest) & (apart <= self.window_seconds), np.bool_)
 
 
+def _distinct(events: Events) -> Events:
+    """Sorted events without repetitions: a merged file of identities repeats those of files that were read before."""
+    is_first = np.ones(len(events), np.bool_)
+    is_first[1:] = (events.high[1:] != events.high[:-1]) | (events.low[1:] != events.low[:-1])
+    return events if is_first.all() else events.take(is_first)
+
+
 def on_disk(events: Events) -> Events:
-    """The same events, memory-mapped from an unnamed file in TMPDIR, which is deleted with the arrays; at least one.
+    """Return the same events, at least one, memory-mapped from an unnamed file in TMPDIR.
 
     Raises:
         StoreError: TMPDIR has no room for them.
@@ -195,7 +203,7 @@ def on_disk(events: Events) -> Events:
 
 
 def repeated(events: Events, window_seconds: int) -> Flags:
-    """Which events are duplicates of an earlier one of the same list, within the window.
+    """Find the events that are duplicates of an earlier one of the same list, within the window.
 
     Returns:
         One bool for each event, in the order of `events`.

@@ -4,10 +4,10 @@ import re
 from collections.abc import Collection
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.model.games import GamesContract, GameSpec, UnlistedGames
+from gamelake.contract.games import GamesContract, GameSpec, UnlistedGames
+from gamelake.model.arrays import Ints
 from gamelake.model.naming import game_table
 
 NOWHERE = -1
@@ -30,7 +30,7 @@ class Router:
         self._code_by_name: dict[str, int] = {}
         self.tables: list[str] = []
 
-    def route(self, game_names: pa.StringArray) -> npt.NDArray[np.int64]:
+    def route(self, game_names: pa.StringArray) -> Ints:
         """Route events.
 
         Args:
@@ -67,5 +67,5 @@ class Router:
 
 
 def layouts(contract: GamesContract) -> dict[str, GameSpec]:
-    """The games of the contract, by the paths of their tables."""
+    """Return the games of the contract, by the paths of their tables."""
     return {game.table: game for game in contract.games}

@@ -1,12 +1,12 @@
 """Silver: events with their fields as columns, those that queries filter by first."""
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gamelake.delta.columns import MICROSECONDS_UTC, merged
+from gamelake.model.arrays import Ints
 from gamelake.model.errors import IncompatibleSchemaError
-from gamelake.storage.columns import MICROSECONDS_UTC, merged
 
 EVENT_DATE = "event_date"
 # The fields of this struct become columns of their own: SQL without dots, statistics in every engine.
@@ -29,6 +29,8 @@ COMMON_SCHEMA = pa.schema(
     ]
 )
 REQUIRED = ("event_time", "game_name")
+# In Protobuf a text that was not sent is empty. An empty title is a reason for a dead letter, and stays.
+_EMPTY_IS_NULL = frozenset(field.name for field in COMMON_SCHEMA if pa.types.is_string(field.type)) - {"game_name"}
 # Values that hardly repeat: their dictionary would be as long as the column.
 UNIQUE_COLUMNS = frozenset({"event_id"})
 _LAST = ("kafka_partition", "kafka_offset", "event_id")
@@ -37,7 +39,7 @@ _KAFKA_PRECISION = 999
 
 
 def conform(event: pa.RecordBatch, partitions: pa.Array, offsets: pa.Array) -> pa.RecordBatch:
-    """Decoded events as silver rows.
+    """Convert decoded events to silver rows.
 
     Args:
         event: decoded events of one message type, one column for each field, in Delta types.
@@ -45,8 +47,9 @@ def conform(event: pa.RecordBatch, partitions: pa.Array, offsets: pa.Array) -> p
         offsets: int64, the Kafka offset of each event's record.
 
     Returns:
-        One row for each event, in order: the columns of `COMMON_SCHEMA` that the message has, then its other fields
-        (fields of `event_params` as columns of their own), then kafka_partition, kafka_offset and event_id.
+        One row for each event, in order: the columns of `COMMON_SCHEMA` that the message has, with null for an empty
+        text, then its other fields (fields of `event_params` as columns of their own), then kafka_partition,
+        kafka_offset and event_id.
 
     Raises:
         IncompatibleSchemaError: the message lacks a column that every event must have, or gives a common column
@@ -59,12 +62,24 @@ def conform(event: pa.RecordBatch, partitions: pa.Array, offsets: pa.Array) -> p
             f"the message has a field named {sorted(taken)[0]}, which is a column of the platform"
         )
     columns |= {"kafka_partition": partitions, "kafka_offset": offsets}
+    columns |= {name: _null_if_empty(columns[name]) for name in _EMPTY_IS_NULL & columns.keys()}
     names = [name for name in COMMON_SCHEMA.names if name in columns and name not in _LAST]
     names += [name for name in columns if name not in names and name not in _LAST]
     names += [name for name in _LAST if name in columns]
     rows = pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
     _check(rows.schema)
     return rows
+
+
+def _null_if_empty(texts: pa.Array) -> pa.Array:
+    """Return the same texts with null for an empty one.
+
+    An empty session or platform would be one that many events share.
+    """
+    if not pa.types.is_string(texts.type):
+        return texts
+    is_empty = pc.equal(pc.binary_length(texts), 0)
+    return pc.if_else(is_empty, pa.scalar(None, texts.type), texts) if pc.any(is_empty).as_py() else texts
 
 
 def _spread(event: pa.RecordBatch) -> dict[str, pa.Array]:
@@ -87,8 +102,8 @@ def _check(schema: pa.Schema) -> None:
     merged(COMMON_SCHEMA, pa.schema([field for field in schema if field.name in COMMON_SCHEMA.names]))
 
 
-def with_ingest_times(rows: pa.RecordBatch, arrived: npt.NDArray[np.int64], oldest: int) -> pa.RecordBatch:
-    """The same rows with a plausible `ingest_time` in each.
+def with_ingest_times(rows: pa.RecordBatch, arrived: Ints, oldest: int) -> pa.RecordBatch:
+    """Return the same rows with a plausible `ingest_time` in each.
 
     A sender's value is kept unless it is null, after the arrival, or absurdly long before it; the arrival replaces it.
 
@@ -114,7 +129,7 @@ def with_ingest_times(rows: pa.RecordBatch, arrived: npt.NDArray[np.int64], olde
 
 
 def common_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of a game's table as rows of `silver/events`: the columns of `COMMON_SCHEMA`, null where `rows` has none."""
+    """Return rows of a game's table in the columns of `COMMON_SCHEMA`, null where `rows` has none."""
     arrays = [
         rows.column(field.name) if rows.schema.get_field_index(field.name) >= 0 else pa.nulls(len(rows), field.type)
         for field in COMMON_SCHEMA

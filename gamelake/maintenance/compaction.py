@@ -1,7 +1,7 @@
 """Compaction of a table's small files while a stream appends to it; no row changes.
 
-A file that is large enough stays as it is, so that a second run finds nothing to do. Partitions of past days come
-first: they are written once more and never again. A partition of today is left alone until it has many small files.
+Files that are large enough are not rewritten, so a second run finds no work. Partitions of past days come first: they
+are rewritten once and never again. A partition of today is not compacted until it has many small files.
 Source: Delta Transaction Log Protocol, heading "Add File and Remove File" (`dataChange`).
 """
 
@@ -20,12 +20,10 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from gamelake.model.failpoints import Failpoint, Failpoints, Kill
-from gamelake.storage.appends import TableHead, schema_of
-from gamelake.storage.commits import CommitConflictError, commit_with_retry
-from gamelake.storage.data_files import DataFile
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import (
+from gamelake.delta.appends import schema_of
+from gamelake.delta.commits import CommitConflictError, commit_with_retry
+from gamelake.delta.data_files import DataFile
+from gamelake.delta.log.codec import (
     Action,
     FileEntry,
     add_action,
@@ -35,29 +33,31 @@ from gamelake.storage.delta_log import (
     remove_action,
     without_data_change,
 )
-from gamelake.storage.leases import Lease
-from gamelake.storage.rewrites import commit_rewrite, discard, maintenance_lease, write_replacement
-from gamelake.storage.store import Location, Store
-from gamelake.storage.table_features import TableUse
-from gamelake.storage.tables import open_table
+from gamelake.delta.log.table_features import TableDemands, TableUse
+from gamelake.delta.rewrites import commit_rewrite, discard, maintenance_lease, write_replacement
+from gamelake.delta.tables import open_table
+from gamelake.model.failpoints import Failpoint, Failpoints, Kill
+from gamelake.objects.leases import Lease
+from gamelake.objects.store import Location, Store
+from gamelake.scans.datasets import dataset
 
-# A file of this share of the target size stays: to compact it again would write much and gain little.
+# Files of at least this share of the target size stay: rewriting them costs much and gains little.
 _LARGE_ENOUGH = 0.75
 _FETCHES_AT_ONCE = 16
 _ATTEMPTS = 5
-# Each commit keeps what has been done so far, and is soon enough not to lose to others.
+# Frequent commits keep the work done so far, and seldom conflict with other writers.
 _BINS_PER_COMMIT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRule:
-    """Which files a run compacts, and into how large ones.
+    """The choice of the files to compact, and the size of the compacted ones.
 
     Attributes:
         target_bytes: size of a compacted file.
-        hot_files: how many small files a partition of today may have before it is compacted.
-        today: partitions of days before it are closed.
-        most_bytes: upper bound of the size of a bin's files, where memory is short; None for no bound.
+        hot_files: a partition of today is compacted if it has more small files than this.
+        today: partitions of earlier days are closed.
+        most_bytes: upper bound of the size of a bin's files, if memory is short; None for no bound.
     """
 
     target_bytes: int
@@ -66,25 +66,38 @@ class CompactionRule:
     most_bytes: int | None = None
 
     def within(self, most_bytes: int) -> "CompactionRule":
-        """The same rule for a process with memory for bins of this size only; its files are no larger."""
+        """Return this rule for a process with memory for bins of this size; compacted files are at most this large."""
         return replace(self, target_bytes=min(self.target_bytes, most_bytes), most_bytes=most_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Files of one partition that become one file, or a few; the unit of compaction."""
+    """Files of one partition that are replaced together, by one file or, with Spark's OPTIMIZE, a few.
+
+    Attributes:
+        partition: the values of the partition columns.
+        files: the files to compact, all of this partition.
+    """
 
     partition: Mapping[str, str | None]
     files: tuple[FileEntry, ...]
 
     @property
     def bytes(self) -> int:
-        """The size of the files now."""
+        """The size of the files before compaction."""
         return sum(file.size for file in self.files)
 
 
 def bins(files: Iterable[FileEntry], rule: CompactionRule) -> list[Bin]:
-    """The bins of a table: those of closed partitions first, then those of the partitions with the most files."""
+    """Group the small files of a table into bins.
+
+    Args:
+        files: the live files of the table.
+        rule: the choice of the files.
+
+    Returns:
+        The bins of closed partitions, then those of today's partitions; of both, partitions with most files come first.
+    """
     small: dict[tuple[str | None, ...], list[FileEntry]] = defaultdict(list)
     for file in files:
         if file.size < _LARGE_ENOUGH * rule.target_bytes:
@@ -96,7 +109,7 @@ def bins(files: Iterable[FileEntry], rule: CompactionRule) -> list[Bin]:
 
 
 def _is_closed(file: FileEntry, today: date) -> bool:
-    """Whether the day of its partition is over; a table that has no days has no closed partitions."""
+    """Return True if the day of the file's partition is over; False if the table is not partitioned by day."""
     try:
         return date.fromisoformat(next(iter(file.partition.values()), None) or "") < today
     except ValueError:
@@ -104,7 +117,7 @@ def _is_closed(file: FileEntry, today: date) -> bool:
 
 
 def _bins_of(files: Sequence[FileEntry], rule: CompactionRule) -> list[Bin]:
-    """Fill bins with the smallest files first, so that many small files go into few bins; one file alone is no bin."""
+    """Fill bins with the smallest files first, to get few bins; drop a bin with only one file."""
     filled_bins: list[list[FileEntry]] = [[]]
     filled = 0
     for file in sorted(files, key=lambda each: (each.size, each.path)):
@@ -121,9 +134,9 @@ def rows_of(store: Store, table: str, columns: pa.Schema, files: Sequence[FileEn
 
     Args:
         store: the store of the lakehouse.
-        table: path of the table in it.
+        table: path of the table.
         columns: the schema of the table, partition columns included.
-        files: at least one; all of the same partition.
+        files: one file or more, all of the same partition.
 
     Returns:
         The rows in the order of `files`, with the columns of the table in its order and types, without the partition
@@ -157,7 +170,7 @@ def _in(wanted: pa.Schema, rows: pa.Table) -> pa.Table:
 
 @contextmanager
 def _on_disk(store: Store, table: str, files: Sequence[FileEntry]) -> Iterator[list[str]]:
-    """Paths of the files on the local disk: in place, or fetched in parallel into a temporary directory."""
+    """Yield paths of the files on the local disk: in place, or fetched in parallel into a temporary directory."""
     parts = urlsplit(store.location.child(table))
     if parts.scheme == "file":
         yield [str(Path(unquote(parts.path)) / file.relative_path) for file in files]
@@ -173,7 +186,18 @@ def _on_disk(store: Store, table: str, files: Sequence[FileEntry]) -> Iterator[l
 
 
 class Compacted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run did to a table: files before and after, sizes in bytes, and the versions that it committed."""
+    """The result of compacting a table.
+
+    Attributes:
+        table: path of the table.
+        partitions: number of compacted partitions.
+        files_before: number of files that were replaced.
+        files_after: number of files that replace them.
+        bytes_before: size of the replaced files.
+        bytes_after: size of the files that replace them.
+        versions: the versions that were committed, in order.
+        seconds: duration.
+    """
 
     table: str
     partitions: int = 0
@@ -189,7 +213,12 @@ class Compacted(msgspec.Struct, frozen=True, kw_only=True):
 class TableCompaction:
     """The compaction of one table; picklable, so that a Spark task can run it.
 
-    `sort_by` names the columns that the rows of a compacted file are sorted by, so that readers skip most row groups.
+    Attributes:
+        location: the lakehouse.
+        table: path of the table.
+        rule: the choice of the files.
+        sort_by: columns that the rows of a compacted file are sorted by, so that readers skip most row groups.
+        kill: kills the process at a failpoint, for tests.
     """
 
     location: Location
@@ -199,15 +228,15 @@ class TableCompaction:
     kill: Kill | None = None
 
     def plan(self) -> list[Bin]:
-        """The bins that there are now.
+        """Read the table's log, and return the bins to compact; see `bins`.
 
         Raises:
-            TableNotFoundError: there is no table.
+            TableNotFoundError: the table does not exist.
         """
         return bins(live_files(open_table(self.location, self.table)), self.rule)
 
     def __call__(self) -> Compacted:
-        """Compact the planned bins, some per commit; what was committed stays if a later commit fails.
+        """Compact the planned bins in several commits; a failed commit does not undo earlier ones.
 
         Raises:
             LeaseHeldError: another process holds the maintenance lease of the table.
@@ -228,16 +257,16 @@ class TableCompaction:
     def _compact(self, store: Store, planned: Sequence[Bin], lease: Lease, failpoints: Failpoints) -> Compacted:
         def attempt() -> Compacted:
             handle = open_table(self.location, self.table)
-            version = TableHead.of(handle, "", TableUse.COMPACT).version
+            TableDemands.of(handle).require(handle.table_uri, TableUse.COMPACT)
             live = {file.path for file in live_files(handle)}
-            # An erasure may have replaced some since the plan was made.
+            # An erasure may have replaced files since the plan was made.
             whole = [each for each in planned if all(file.path in live for file in each.files)]
             if not whole:
                 return Compacted(table=self.table)
             columns = schema_of(handle)
             written = [(each, [self._written(store, each, columns)]) for each in whole]
             failpoints.reach(Failpoint.AFTER_COMPACTED_FILES)
-            committed = commit_rewrite(store, self.table, version, _actions(written), lease)
+            committed = commit_rewrite(store, self.table, handle.version(), _actions(written), lease)
             if committed is None:
                 discard(store, self.table, (file for _, files in written for file in files))
                 raise CommitConflictError

@@ -1,4 +1,4 @@
-"""A compaction run over a lakehouse: which tables, up to which file size, in this process or with Spark."""
+"""A compaction run over a lakehouse: chooses the tables and file sizes, and runs in this process or with Spark."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,36 +11,39 @@ from typing import TypeVar
 import msgspec
 from deltalake.exceptions import DeltaError
 
+from gamelake.contract.games import GamesContract
+from gamelake.delta.listing import appended_tables
+from gamelake.delta.log.codec import live_files
+from gamelake.delta.tables import open_table
 from gamelake.maintenance.compaction import Bin, Compacted, CompactionRule, TableCompaction, bins
 from gamelake.model.errors import GamelakeError
 from gamelake.model.failpoints import Kill
-from gamelake.model.games import GamesContract
 from gamelake.model.logs import event_logger
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.listing import appended_tables
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
+from gamelake.objects.store import Store
 
 log = event_logger(__name__)
 
 _MIB = 2**20
 _SHARED_TABLE_BYTES = 128 * _MIB
 _WEEKLY_BYTES = 1024 * _MIB
-# A larger bin exceeds the memory of one Spark task: OPTIMIZE writes it, on as many executors as there are.
+# A larger bin exceeds the memory of one Spark task: OPTIMIZE writes it, on all executors.
 TASK_BYTES = 64 * _MIB
-# This process compacts so much before a Spark session would have started.
+# This process compacts this much in the time that Spark takes to start.
 _SMALL_RUN_BYTES = 128 * _MIB
 T = TypeVar("T")
 
 
 def paced(pieces: Iterable[Callable[[], T]], rest: float, wait: Callable[[float], object] = time.sleep) -> Iterator[T]:
-    """Run pieces of work one after the other, with a pause after each.
+    """Run pieces of work one after another, with a pause after each.
 
     Args:
-        pieces: the work.
-        rest: length of the pause, as a multiple of the time that the piece took: 3 leaves three quarters of the time to
-            other processes. A low priority is not enough, as a process on idle cores still shares memory and caches.
+        pieces: functions that do the work.
+        rest: length of the pause, as a multiple of the time that the piece took: 3 leaves 75 % of the time to other
+            processes. A low priority is not enough, because a process on idle cores still shares memory and caches.
         wait: sleeps for a number of seconds.
+
+    Yields:
+        The result of each piece, in order.
     """
     for piece in pieces:
         started = time.perf_counter()
@@ -51,14 +54,14 @@ def paced(pieces: Iterable[Callable[[], T]], rest: float, wait: Callable[[float]
 
 
 class CompactionScope(StrEnum):
-    """How large the files become: daily up to the table's target size, weekly up to 1 GiB."""
+    """The size of the files: daily up to the table's target size, weekly up to 1 GiB."""
 
     DAILY = "daily"
     WEEKLY = "weekly"
 
 
 class CompactionEngine(StrEnum):
-    """What compacts a table."""
+    """The engine that compacts a table."""
 
     LOCAL = "this process"
     TASK = "a task"
@@ -66,14 +69,26 @@ class CompactionEngine(StrEnum):
 
 
 class NotCompacted(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that could not be compacted, and why; the run went on with the others."""
+    """A table that could not be compacted; the run continued with the other tables.
+
+    Attributes:
+        table: path of the table.
+        reason: the error.
+    """
 
     table: str
     reason: str
 
 
 class SkippedFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Small files whose bins exceed the memory of this process; size in bytes, and the command that compacts them."""
+    """Small files of a table whose bins exceed the memory of this process.
+
+    Attributes:
+        table: path of the table.
+        skipped_files: number of the files.
+        skipped_bytes: size of the files.
+        command: the command that compacts them with Spark.
+    """
 
     table: str
     skipped_files: int
@@ -83,14 +98,19 @@ class SkippedFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class DueTable:
-    """A table that has bins to compact."""
+    """A table that has bins to compact.
+
+    Attributes:
+        compaction: the compaction of the table.
+        bins: its bins; empty if its log can't be read, which the compaction reports as an error.
+    """
 
     compaction: TableCompaction
     bins: Sequence[Bin]
 
     @property
     def engine(self) -> CompactionEngine:
-        """How Spark compacts the table: in a task, if each bin fits into the memory of one."""
+        """The engine of a run with Spark: a task, if each bin fits into the memory of one."""
         return CompactionEngine.TASK if self.fits(TASK_BYTES) else CompactionEngine.OPTIMIZE
 
     @property
@@ -104,12 +124,21 @@ class DueTable:
         return sum(each.bytes for each in self.bins)
 
     def fits(self, most_bytes: int) -> bool:
-        """Whether no bin is larger than this."""
+        """Return True if every bin is at most this large."""
         return all(each.bytes <= most_bytes for each in self.bins)
 
 
 class PlannedCompaction(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run would do to a table (dry run); size in bytes."""
+    """The dry run of compacting a table.
+
+    Attributes:
+        table: path of the table.
+        partitions: number of partitions to compact.
+        files: number of files to compact.
+        into_files: number of files that replace them.
+        bytes: size of the files to compact.
+        by: the engine.
+    """
 
     table: str
     partitions: int
@@ -121,7 +150,16 @@ class PlannedCompaction(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class CompactionRun:
-    """A run over the append-only tables of a lakehouse; gold tables are rewritten as a whole and stay compact."""
+    """A run over the append-only tables of a lakehouse; gold tables are rewritten completely and stay compact.
+
+    Attributes:
+        store: the store of the lakehouse.
+        contract: the games contract, with target sizes and the maintenance policy.
+        scope: the size of compacted files.
+        today: partitions of earlier days are closed.
+        kill: kills the process at a failpoint, for tests.
+        most_bytes: upper bound of the size of a bin's files; None for no bound.
+    """
 
     store: Store
     contract: GamesContract
@@ -131,21 +169,25 @@ class CompactionRun:
     most_bytes: int | None = None
 
     def here(self, most_bytes: int) -> "CompactionRun":
-        """The same run for a process with memory for bins of this size only; its files are no larger."""
+        """Return this run for a process with memory for bins of this size; compacted files are at most this large."""
         return replace(self, most_bytes=most_bytes)
 
     def due(self, names: Sequence[str] = ()) -> list[DueTable]:
-        """The tables with bins to compact, of all or of the named ones; and the tables whose log can't be read."""
+        """Find the tables with bins to compact, and the tables whose log can't be read.
+
+        Args:
+            names: the tables to check; empty for all tables of the run.
+        """
         wanted = set(names) or set(self.tables())
         plans = [(each, _plan(each)) for each in map(self.of, sorted(wanted))]
         return [DueTable(each, planned or ()) for each, planned in plans if planned != []]
 
     def tables(self) -> list[str]:
-        """The tables that a run covers."""
+        """List the tables that a run covers."""
         return appended_tables(self.store)
 
     def of(self, table: str) -> TableCompaction:
-        """The compaction of one table by this run."""
+        """Return this run's compaction of one table."""
         target = {game.table: game.target_file_bytes for game in self.contract.games}.get(table, _SHARED_TABLE_BYTES)
         if self.scope is CompactionScope.WEEKLY:
             target = max(target, _WEEKLY_BYTES)
@@ -156,31 +198,42 @@ class CompactionRun:
 
 
 def _plan(compaction: TableCompaction) -> list[Bin] | None:
-    """The bins of a table; None where its log can't be read, which `compact_table` then reports with its reason."""
+    """Return the bins of a table; None if its log can't be read, which `compact_table` reports with the reason."""
     try:
         return compaction.plan()
     except Exception:
-        log.exception("table_log_unreadable", table=compaction.table, action="the run goes on with the other tables")
+        log.exception("table_log_unreadable", table=compaction.table, action="the run continues with the other tables")
         return None
 
 
 def is_small(due: Sequence[DueTable], most_bytes: int) -> bool:
-    """Whether this process compacts all tables sooner than Spark would have started."""
+    """Return True if this process compacts all tables in less time than Spark takes to start.
+
+    Args:
+        due: the tables to compact.
+        most_bytes: the size of the bins for which this process has memory.
+    """
     return sum(each.bytes for each in due) <= _SMALL_RUN_BYTES and all(each.fits(most_bytes) for each in due)
 
 
 def compact_locally(due: Sequence[DueTable], rest: float = 0.0) -> list[Compacted | NotCompacted]:
-    """Compact tables in this process, one after the other, with a pause after each; needs memory for one bin."""
+    """Compact tables in this process, one after another, with the pauses of `paced`; needs memory for one bin."""
     return list(paced((partial(compact_table, each) for each in due), rest))
 
 
 def skipped_by(run: CompactionRun, names: Sequence[str] = ()) -> list[SkippedFiles]:
-    """What a run in this process has left for a run with Spark."""
+    """Return the small files that a run in this process has left for a run with Spark, by table."""
     return [skipped(run.scope, each) for each in run.due(names) if each.bins]
 
 
 def skipped(scope: CompactionScope, anywhere: DueTable, here: DueTable | None = None) -> SkippedFiles:
-    """The small files of a table that this process does not compact."""
+    """Return the small files of a table that this process does not compact.
+
+    Args:
+        scope: the scope of the run.
+        anywhere: the table's bins for a run with Spark.
+        here: its bins for a run in this process; None if they are compacted already.
+    """
     table = anywhere.compaction.table
     return SkippedFiles(
         table=table,
@@ -202,7 +255,7 @@ def compact_table(due: DueTable) -> Compacted | NotCompacted:
 
 
 def planned_compaction(due: DueTable, engine: CompactionEngine) -> PlannedCompaction:
-    """What a run would do to a table, and with which engine."""
+    """Return the dry run of compacting a table with an engine."""
     return PlannedCompaction(
         table=due.compaction.table,
         partitions=len({tuple(each.partition.values()) for each in due.bins}),
@@ -216,7 +269,17 @@ def planned_compaction(due: DueTable, engine: CompactionEngine) -> PlannedCompac
 def pending_locally(
     run: CompactionRun, most_bytes: int, names: Sequence[str] = ()
 ) -> Iterator[PlannedCompaction | SkippedFiles | NotCompacted]:
-    """What is pending in each table, of all or of the named ones; this process compacts bins up to `most_bytes`."""
+    """Find the pending compaction of each table.
+
+    Args:
+        run: the run.
+        most_bytes: this process compacts bins up to this size.
+        names: the tables to check; empty for all tables of the run.
+
+    Yields:
+        For each table, the compaction in this process, then the files that it skips, if any; or the reason why its log
+        can't be read.
+    """
     for table in sorted(names) or run.tables():
         try:
             yield from _of_table(run, table, most_bytes)
@@ -229,7 +292,7 @@ def _of_table(run: CompactionRun, table: str, most_bytes: int) -> Iterator[Plann
     files = live_files(open_table(compaction.location, table))
     here = DueTable(compaction, bins(files, compaction.rule.within(most_bytes)))
     anywhere = DueTable(compaction, bins(files, compaction.rule))
-    # Also where nothing is pending, so that the metric falls to 0.
+    # Also if nothing is pending, so that the metric falls to 0.
     yield planned_compaction(here, CompactionEngine.LOCAL)
     if anywhere.files > here.files:
         yield skipped(run.scope, anywhere, here)

@@ -1,9 +1,9 @@
 """Log cleanup: deletes old log entries, manifests, Spark checkpoints and claims of leases.
 
 Log entries and manifests are first compacted into a log checkpoint and a manifest checkpoint. Entries are deleted only
-up to a Delta checkpoint that names the same files as the entries, and only as far as all their readers have read.
+up to a Delta checkpoint that names the same files as the entries, and only up to the version of the slowest reader.
 
-What is younger than the retention is compacted too, into checkpoints of their own, day by day, and stays.
+Entries and manifests within the retention are also compacted, day by day, into separate checkpoints, and are kept.
 Source: Delta Transaction Log Protocol, headings "Checkpoints" and "Delta Log Entries" (log compaction and clean-up).
 """
 
@@ -18,27 +18,24 @@ from urllib.parse import unquote
 import msgspec
 import pyarrow.parquet as pq
 
-from gamelake.maintenance.manifest_compaction import ManifestCompaction, compact_log
-from gamelake.model.naming import Horizon
-from gamelake.storage.delta_log import LOG_FOLDER
-from gamelake.storage.generations import Generations
-from gamelake.storage.listing import stream_names
-from gamelake.storage.manifest_checkpoints import (
-    LogCheckpoint,
-    LoggedFile,
+from gamelake.delta.listing import stream_names
+from gamelake.delta.log.codec import LOG_FOLDER
+from gamelake.delta.log.history_checkpoints import LogCheckpoint, LoggedFile, read_log_checkpoint, write_log_checkpoint
+from gamelake.delta.log.table_features import CHECKPOINT_PROTECTION, TableDemands
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.delta.tables import open_table
+from gamelake.ledger.generations import Generations
+from gamelake.ledger.manifest_checkpoints import (
     ManifestCheckpoint,
-    read_log_checkpoint,
     read_manifest_checkpoint,
     read_newest_manifest_checkpoint,
-    write_log_checkpoint,
     write_manifest_checkpoint,
 )
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.store import Store, StoredObject
-from gamelake.storage.table_features import CHECKPOINT_PROTECTION, TableDemands
-from gamelake.storage.tables import open_table
+from gamelake.maintenance.manifest_compaction import ManifestCompaction, compact_log
+from gamelake.model.naming import Horizon
+from gamelake.objects.store import Store, StoredObject
 
-# More than the circuit breaker, the telemetry and a restart ever read.
+# More than the circuit breaker, the telemetry or a restart ever reads.
 KEPT_MANIFESTS = 1_000
 _ENTRY = re.compile(r"(\d{20})\.(json|crc)")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
@@ -47,7 +44,14 @@ _LEASES = "_gamelake/leases"
 
 
 class CleanupResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was deleted, or would be, of one table, stream or folder; `kept` says why something old had to stay."""
+    """The result of the cleanup of one table, stream or folder, or of its dry run.
+
+    Attributes:
+        what: the table, stream or folder.
+        deleted_files: number of deleted objects.
+        bytes: size of the deleted objects.
+        kept: the reason why old objects were kept; empty if none were.
+    """
 
     what: str
     deleted_files: int = 0
@@ -57,7 +61,16 @@ class CleanupResult(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class CleanupPlan:
-    """Objects of one table, stream or folder to delete, and the checkpoint to write first."""
+    """The plan for the cleanup of one table, stream or folder.
+
+    Attributes:
+        what: the table, stream or folder.
+        files: the objects to delete, oldest first.
+        kept: the reason why old objects are kept; empty if none are.
+        table: the log checkpoint to write first; None for none.
+        stream: the manifest checkpoint to write first; None for none.
+        horizon: which of the two checkpoints of the table or stream that is.
+    """
 
     what: str
     files: Sequence[StoredObject]
@@ -67,12 +80,12 @@ class CleanupPlan:
     horizon: Horizon = Horizon.RETENTION
 
     def account(self) -> CleanupResult:
-        """The result of carrying the plan out."""
+        """Return the result of carrying out the plan."""
         size = sum(each.size for each in self.files)
         return CleanupResult(what=self.what, deleted_files=len(self.files), bytes=size, kept=self.kept)
 
     def carry_out(self, store: Store) -> CleanupResult:
-        """Write the checkpoint, then delete what it covers, the oldest portion first."""
+        """Write the checkpoint, then delete the objects that it covers, the oldest portion first."""
         if self.table is not None:
             self._carry_out_of_table(store, self.table)
         else:
@@ -98,10 +111,11 @@ class LogCleanup:
     """Plans the log cleanup of a lakehouse.
 
     Attributes:
+        store: the store of the lakehouse.
         since: older history is deleted.
-        needed_from: by table that gold or the key figures read, the version that the slowest reader has read.
-        keep_manifests: how many manifests of a stream stay, however old they are.
-        compact_before: history before this moment is compacted, and stays as long as it is younger than `since`.
+        compact_before: history before this moment is compacted, and kept until it is older than `since`.
+        needed_from: for each table that gold or the KPIs read, the version that the slowest reader has read.
+        keep_manifests: the number of newest manifests of a stream that are kept, however old they are.
     """
 
     store: Store
@@ -111,13 +125,13 @@ class LogCleanup:
     keep_manifests: int = KEPT_MANIFESTS
 
     def plans(self, tables: Iterable[str]) -> Iterator[CleanupPlan]:
-        """All plans, in the order of execution: tables, then streams, which rely on the tables' checkpoints."""
+        """Yield all plans in the order of execution: tables, then streams, which rely on the tables' checkpoints."""
         names, appended = list(tables), dict[str, Sequence[LoggedFile]]()
         checkpoints = self._manifest_checkpoints(read_manifest_checkpoint)
         for table in names:
             plan = self.log_of(table, checkpoints)
             if plan is not None and plan.table is not None:
-                # Of the checkpoint no more than this is kept: with its live files those of all tables are too large.
+                # Not the whole checkpoint: with live files, the checkpoints of all tables would need too much memory.
                 appended[table] = plan.table.appended
                 yield plan
         for stream in stream_names(self.store):
@@ -129,8 +143,8 @@ class LogCleanup:
         yield from self.claims()
 
     def _compact_day(self, tables: Iterable[str], before: datetime) -> Iterator[CleanupPlan]:
-        """Compact the history up to a moment, delete nothing."""
-        # Of either horizon: where few batches are written, all that may be compacted are older than the retention.
+        """Plan to compact the history up to a moment, without deleting any."""
+        # The newest of both horizons: with few batches, all that may be compacted are older than the retention.
         checkpoints = self._manifest_checkpoints(read_newest_manifest_checkpoint)
         appended = dict[str, Sequence[LoggedFile]]()
         for table in tables:
@@ -152,7 +166,15 @@ class LogCleanup:
         return [each for each in found if each is not None]
 
     def log_of(self, table: str, compacted: Sequence[ManifestCheckpoint]) -> CleanupPlan | None:
-        """The entries of a table before the newest Delta checkpoint that is old enough; None if no entry is old."""
+        """Plan the cleanup of a table's log: delete entries before the newest Delta checkpoint that is old enough.
+
+        Args:
+            table: path of the table.
+            compacted: the streams' manifest checkpoints.
+
+        Returns:
+            The plan; None if no entry is old enough.
+        """
         folder, needed = f"{table}/{LOG_FOLDER}", self.needed_from.get(table)
         names = (_CHECKPOINT.fullmatch(_name(each.path)) for each in self.store.objects(folder))
         delta_checkpoints = {int(match[1]) for match in names if match}
@@ -166,7 +188,7 @@ class LogCleanup:
         if self._files_of(f"{folder}/{base:020d}.checkpoint.parquet") != log.live_at_base:
             reason = f"the Delta checkpoint of version {base} names other files than the entries: nothing is deleted"
             return CleanupPlan(table, (), kept=reason, table=checkpoint)
-        # Only those that go: all of them, of weeks, take hundreds of bytes each.
+        # Only the objects to delete: those of weeks would take much memory.
         old = [
             each
             for each in self.store.objects(folder)
@@ -182,14 +204,14 @@ class LogCleanup:
 
     def _without_vacuumed(self, checkpoint: LogCheckpoint) -> LogCheckpoint:
         """Drop the removed files that vacuum has deleted, which no restore can use."""
-        # The listing is streamed: it also has each file that was written since.
+        # The listing is streamed, because it also contains all files that were written since.
         there = self.store.objects(checkpoint.table) if checkpoint.removed else ()
         existing = (each.path.removeprefix(f"{checkpoint.table}/") for each in there)
         removed = {path: checkpoint.removed[path] for path in existing if path in checkpoint.removed}
         return msgspec.structs.replace(checkpoint, removed=removed)
 
     def manifests_of(self, compaction: ManifestCompaction) -> Iterator[CleanupPlan]:
-        """The manifests of a stream that its manifest checkpoint covers, or will cover."""
+        """Plan the deletion of a stream's manifests that its manifest checkpoint covers, or will cover."""
         checkpoint = compaction.compact(self.since, self.keep_manifests)
         checkpoint = checkpoint or read_manifest_checkpoint(self.store, compaction.stream)
         if checkpoint is None:
@@ -200,7 +222,7 @@ class LogCleanup:
         yield CleanupPlan(f"manifests of {compaction.stream}", old, stream=checkpoint)
 
     def checkpoints_of(self, stream: str) -> Iterator[CleanupPlan]:
-        """Spark checkpoints of former generations, superseded before the retention."""
+        """Plan the deletion of Spark checkpoints whose generations ended before `since`."""
         generations = Generations(self.store, stream).all()
         superseded = [
             former for former, after in pairwise(generations) if datetime.fromisoformat(after.created_at) < self.since
@@ -210,7 +232,7 @@ class LogCleanup:
             yield CleanupPlan(f"old checkpoints of {stream}", files)
 
     def claims(self) -> Iterator[CleanupPlan]:
-        """Old claims of leases that a later claim has replaced, left by holders that were killed."""
+        """Plan the deletion of old lease claims that a later claim has replaced; killed holders leave them behind."""
         newest: dict[str, int] = {}
         claims = list(self.store.objects(_LEASES))
         for each in claims:
@@ -225,7 +247,7 @@ class LogCleanup:
             yield CleanupPlan("claims of leases", old)
 
     def _files_of(self, checkpoint: str) -> frozenset[str] | None:
-        """The files that a Delta checkpoint names; None if it is gone."""
+        """Return the paths of the files that a Delta checkpoint names; None if it no longer exists."""
         content = self.store.get(checkpoint)
         if content is None:
             return None

@@ -1,7 +1,7 @@
-"""Compacts the oldest log entries of a table into a log checkpoint, and a stream's oldest manifests into another one.
+"""Compacts tables' oldest log entries into log checkpoints, and streams' oldest manifests into manifest checkpoints.
 
-A manifest is compacted if each of its files is in the table's log checkpoint once, under its own transaction. One that
-does not reconcile is never compacted, so that reconciliation goes on reporting it.
+A manifest is compacted if each of its files is once in its table's log checkpoint, under the manifest's transaction. A
+manifest that does not reconcile is never compacted, so that reconciliation continues to report it.
 """
 
 from collections import Counter
@@ -12,23 +12,25 @@ from itertools import islice
 
 import msgspec
 
-from gamelake.model.naming import Horizon, events_folder
-from gamelake.storage.delta_log import Action, commit_info_of, decode_entry, entries_after
-from gamelake.storage.manifest_checkpoints import (
+from gamelake.delta.log.codec import Action, commit_info_of, decode_entry, entries_after
+from gamelake.delta.log.history_checkpoints import (
     LogCheckpoint,
     LoggedFile,
-    ManifestCheckpoint,
-    TopicOffsets,
     digest_of,
     read_log_checkpoint,
-    read_manifest_checkpoint,
     read_newest_log_checkpoint,
+)
+from gamelake.delta.log.table_log import TableLog
+from gamelake.ledger.manifest_checkpoints import (
+    ManifestCheckpoint,
+    TopicOffsets,
+    read_manifest_checkpoint,
     read_newest_manifest_checkpoint,
 )
-from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
-from gamelake.storage.reconciliation import batch_problems, without_compacted
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
+from gamelake.ledger.manifests import BatchManifest, Manifests, OffsetRange
+from gamelake.ledger.reconciliation import batch_problems, without_compacted
+from gamelake.model.naming import Horizon, events_folder
+from gamelake.objects.store import Store
 
 _MANIFESTS_AT_ONCE = 500
 
@@ -38,8 +40,9 @@ class CompactedLog:
     """The log of a table up to a version.
 
     Attributes:
-        base: the newest of the requested versions up to it, None without one.
-        live_at_base: the paths of the files that were live at that version.
+        checkpoint: the log checkpoint of the version.
+        base: the newest of the requested versions that is not newer; None if there is none.
+        live_at_base: paths of the files that were live at `base`.
     """
 
     checkpoint: LogCheckpoint
@@ -57,20 +60,20 @@ def compact_log(
 ) -> CompactedLog | None:
     """Compact the log of a table up to the last version that was committed before a moment.
 
-    Memory grows with the live files, and with the files that were removed and are not vacuumed.
+    Memory grows with the number of live files, and of removed files that are not vacuumed.
 
     Args:
         store: the store of the lakehouse.
         table: path of the table.
-        before: only entries that are older are compacted.
+        before: only older entries are compacted.
         compacted: the streams' manifest checkpoints; files of their batches are no longer listed as appended.
-        versions: versions of which one may become `CompactedLog.base`.
-        horizon: which of the table's two log checkpoints goes on.
+        versions: candidates for `CompactedLog.base`.
+        horizon: which of the table's two log checkpoints is extended.
 
     Returns:
         The compacted log; None if no entry is older, or the table has no log.
     """
-    # The entries that the other checkpoint stands for may be gone.
+    # The entries that the other checkpoint covers may be deleted already.
     read = read_newest_log_checkpoint if horizon is Horizon.DAY else read_log_checkpoint
     former, wanted = read(store, table), set(versions)
     log = TableLog.of(former) if former else TableLog()
@@ -111,7 +114,14 @@ def compact_log(
 
 @dataclass(frozen=True, slots=True)
 class ManifestCompaction:
-    """Compacts the manifests of one stream; `appended` has the files of the log checkpoints by table and path."""
+    """Compacts the manifests of one stream.
+
+    Attributes:
+        store: the store of the lakehouse.
+        stream: name of the stream.
+        appended: the appended files of the log checkpoints, by table and path.
+        horizon: which of the stream's two manifest checkpoints is extended.
+    """
 
     store: Store
     stream: str
@@ -131,16 +141,16 @@ class ManifestCompaction:
         return cls(store, stream, indexed, horizon)
 
     def compact(self, before: datetime, keep: int) -> ManifestCheckpoint | None:
-        """The manifest checkpoint with the oldest batches added; None if there is none to add.
+        """Add the oldest batches to the manifest checkpoint, and return it; None if there are no batches to add.
 
         Args:
-            before: manifests that were written since then stay.
-            keep: how many of the newest manifests stay, however old they are.
+            before: manifests that were written at this moment or later are not compacted.
+            keep: the number of newest manifests that are not compacted, however old they are.
         """
         read = read_newest_manifest_checkpoint if self.horizon is Horizon.DAY else read_manifest_checkpoint
         checkpoint = former = read(self.store, self.stream)
         manifests = self._compactable(former, before, keep)
-        # In portions: those of a day of short batches would take hundreds of megabytes.
+        # In portions: the manifests of a day of short batches would take hundreds of megabytes.
         while portion := list(islice(manifests, _MANIFESTS_AT_ONCE)):
             checkpoint = _added(checkpoint, portion)
         return checkpoint if checkpoint is not former else None
@@ -171,7 +181,7 @@ class ManifestCompaction:
 
 
 def _added(former: ManifestCheckpoint | None, manifests: Sequence[BatchManifest]) -> ManifestCheckpoint:
-    """A manifest checkpoint extended by the batches that follow it."""
+    """Extend a manifest checkpoint with the batches that follow it, or begin one."""
     dead, again = Counter(former.dead_letters if former else {}), Counter(former.duplicates if former else {})
     quarantined, dropped = Counter(former.quarantined if former else {}), Counter(former.dropped if former else {})
     for manifest in manifests:

@@ -1,6 +1,6 @@
-"""Runs a task's program to its end, and reads from its output what it has done.
+"""Runs a task's program to its end, and reads the work done from its output.
 
-A process of its own gives its memory back, can be killed, and can't crash the scheduler.
+A separate process returns its memory when it ends, can be killed, and can't crash the scheduler.
 """
 
 import subprocess
@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
+from gamelake.contract.schedule import ScheduledTask
 from gamelake.maintenance.run_records import WorkDone
-from gamelake.model.schedule import ScheduledTask
 
 _POLL_SECONDS = 0.5
 # Between SIGTERM and SIGKILL. Jobs are safe to kill at any moment.
@@ -25,7 +25,7 @@ _TERMINATION_SECONDS = 5.0
 
 
 class RunOutcome(StrEnum):
-    """How a run ended; also the metric's label."""
+    """The outcome of a run; also the metric's label."""
 
     OK = "ok"
     FAILED = "failed"
@@ -33,7 +33,14 @@ class RunOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """A run that has ended: what it did and printed; `problem` says why it failed, empty if it succeeded."""
+    """A run that has ended.
+
+    Attributes:
+        done: the work that it did.
+        seconds: its duration.
+        problem: the reason why it failed; empty if it succeeded.
+        printed: its standard output.
+    """
 
     done: WorkDone
     seconds: float
@@ -42,12 +49,12 @@ class ProgramRun:
 
     @property
     def outcome(self) -> RunOutcome:
-        """How it ended."""
+        """The outcome of the run."""
         return RunOutcome.FAILED if self.problem else RunOutcome.OK
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A job's result for one table: compaction prints the first two, vacuum and log cleanup the others."""
+    """A job's result for one table: compaction prints the first two fields, vacuum and log cleanup print the others."""
 
     files_before: int = 0
     bytes_before: int = 0
@@ -62,19 +69,27 @@ class ProgramRunner:
     """Runs tasks as `python -m jobs.<job>`.
 
     Attributes:
-        grace: how long a run may go on after the scheduler was asked to stop.
-        heartbeat: called every half second while a run goes on.
+        grace: a run may continue for this long after the scheduler was asked to stop.
+        heartbeat: called every half second during a run.
     """
 
     grace: timedelta
     heartbeat: Callable[[], None] = lambda: None
 
     def run(self, scheduled: ScheduledTask, stop: Event) -> ProgramRun:
-        """Run a task's program until it ends, exceeds its time limit, or exceeds the grace after `stop` was set."""
+        """Run a task's program until it ends, or end it when it exceeds its time limit or the grace.
+
+        Args:
+            scheduled: the task.
+            stop: set when the scheduler is to stop; the grace begins then.
+
+        Returns:
+            The run; a program that failed or was ended is a run with a problem, not an error.
+        """
         command = [sys.executable, "-m", f"jobs.{scheduled.job}", *scheduled.arguments]
         started = time.monotonic()
         with tempfile.TemporaryFile() as printed:
-            # In a session of its own it does not get the SIGINT of Ctrl-C, which only asks the scheduler to let it end.
+            # In its own session it does not receive the SIGINT of Ctrl-C: the scheduler then waits for its end.
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, start_new_session=True)  # noqa: S603 # the schedule is a contract of ours
             problem = self._watched(process, scheduled, stop)
             printed.seek(0)
@@ -82,7 +97,7 @@ class ProgramRunner:
             return ProgramRun(work_done(output), time.monotonic() - started, problem, output)
 
     def _watched(self, process: "subprocess.Popen[bytes]", scheduled: ScheduledTask, stop: Event) -> str:
-        """Wait for the end; returns the problem, empty if the program succeeded."""
+        """Wait for the end, and return the problem; empty if the program succeeded."""
         latest = time.monotonic() + scheduled.at_most.total_seconds()
         is_asked = False
         while (code := _ended(process)) is None:

@@ -1,6 +1,6 @@
-"""Checks that the retentions of a lakehouse fit together: nothing is deleted while something else still needs it.
+"""Checks that the retentions of a lakehouse are consistent: no data is deleted while something else still needs it.
 
-Nothing is read here: callers pass the retentions that they know, and rules about the others are left out.
+This module reads nothing. Callers pass the retentions that they know; rules about other retentions are skipped.
 """
 
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from gamelake.model.games import MaintenancePolicy
+from gamelake.contract.games import MaintenancePolicy
 
 FOR_EVER = timedelta.max
 _IN_HOURS_BELOW = 2
 
 
 class RetentionKind(StrEnum):
-    """A retention, or a promise that needs one; also the metric's label."""
+    """A retention, or a period that depends on one; also the metric's label."""
 
     KAFKA = "kafka"
     TABLES = "tables"
@@ -28,7 +28,13 @@ class RetentionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """A retention that must be at least as long as another one; `otherwise` says what is lost if it is shorter."""
+    """A rule that one retention must be at least as long as another period.
+
+    Attributes:
+        longer: the retention.
+        shorter: the other period.
+        otherwise: the consequence of a shorter retention, for messages.
+    """
 
     longer: RetentionKind
     shorter: RetentionKind
@@ -43,7 +49,7 @@ RULES = (
     ),
     RetentionRule(RetentionKind.TABLES, RetentionKind.LONGEST_QUERY, "vacuum deletes files that a running query reads"),
     RetentionRule(
-        RetentionKind.LOGS, RetentionKind.TABLES, "tables keep files of versions that no log entry can name any more"
+        RetentionKind.LOGS, RetentionKind.TABLES, "tables keep files of versions that are no longer in the log"
     ),
     RetentionRule(
         RetentionKind.KAFKA,
@@ -53,18 +59,18 @@ RULES = (
     RetentionRule(
         RetentionKind.KAFKA,
         RetentionKind.BACKUP_INTERVAL,
-        "records that came after the last backup are gone from Kafka before the next",
+        "Kafka deletes records of the time after the last backup before the next backup",
     ),
     RetentionRule(
         RetentionKind.BACKUPS,
         RetentionKind.RESTORE_WINDOW,
-        "tables can be restored to a time of which no checkpoint, vault, registry or catalog is left",
+        "tables can be restored to a time for which no backup of the checkpoints, vault, registry and catalog exists",
     ),
 )
 
 
 def promised(policy: MaintenancePolicy) -> dict[RetentionKind, timedelta]:
-    """The retentions in the games contract."""
+    """Return the retentions of the games contract's maintenance policy."""
     return {
         RetentionKind.TABLES: policy.retention,
         RetentionKind.RESTORE_WINDOW: timedelta(days=policy.restore_window_days),
@@ -75,17 +81,17 @@ def promised(policy: MaintenancePolicy) -> dict[RetentionKind, timedelta]:
 
 
 def applicable(spans: Mapping[RetentionKind, timedelta]) -> list[RetentionRule]:
-    """The rules whose retentions are both known."""
+    """Return the rules whose retentions are both known."""
     return [rule for rule in RULES if {rule.longer, rule.shorter} <= spans.keys()]
 
 
 def fits(rule: RetentionRule, spans: Mapping[RetentionKind, timedelta]) -> bool:
-    """Whether a rule holds; both retentions must be known."""
+    """Return True if a rule holds; both retentions must be known."""
     return spans[rule.longer] >= spans[rule.shorter]
 
 
 def contradictions(spans: Mapping[RetentionKind, timedelta]) -> list[str]:
-    """A sentence for each rule that does not hold."""
+    """Describe each rule that does not hold, in one sentence."""
     return [_described(rule, spans) for rule in applicable(spans) if not fits(rule, spans)]
 
 

@@ -1,4 +1,4 @@
-"""The record of each task's runs, an object in the lakehouse that outlives the scheduler."""
+"""The records of tasks' runs: one object in the lakehouse for each task, which outlives the scheduler."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -7,22 +7,22 @@ from typing import Self
 import msgspec
 
 from gamelake.model.logs import event_logger
-from gamelake.storage.store import Store
+from gamelake.model.naming import MAINTENANCE_FOLDER
+from gamelake.objects.records import Records
+from gamelake.objects.store import Store
 
 log = event_logger(__name__)
 
 
-# The keys of stored records by the names of the fields.
-_STORED_KEYS = {
-    "compacted_files": "packed_files",
-    "compacted_bytes": "packed_bytes",
-    "deleted_files": "freed_files",
-    "deleted_bytes": "freed_bytes",
-}
+class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
+    """The work of one or more runs.
 
-
-class WorkDone(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED_KEYS):
-    """What runs have done: compacted files and deleted files; sizes in bytes."""
+    Attributes:
+        compacted_files: number of files that compaction replaced.
+        compacted_bytes: size of these files.
+        deleted_files: number of files that vacuum and log cleanup deleted.
+        deleted_bytes: size of these files.
+    """
 
     compacted_files: int = 0
     compacted_bytes: int = 0
@@ -30,7 +30,7 @@ class WorkDone(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED_KEYS):
     deleted_bytes: int = 0
 
     def plus(self, other: Self) -> "WorkDone":
-        """The sum of both."""
+        """Return the sum of both."""
         return WorkDone(
             compacted_files=self.compacted_files + other.compacted_files,
             compacted_bytes=self.compacted_bytes + other.compacted_bytes,
@@ -43,9 +43,15 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The runs of one task.
 
     Attributes:
-        known_since: when the schedule first listed it; its first run is due after that.
-        failures: consecutive runs without success; a run that has begun counts until it has succeeded.
-        done: the sum over all runs.
+        known_since: when the schedule first listed the task; its first run is due after that.
+        begun_at: start of the last run; None before the first one.
+        ended_at: end of the last run that ended; None before.
+        succeeded_at: end of the last run that succeeded; None before.
+        failures: number of consecutive runs without success; a run counts from its beginning until it has succeeded.
+        runs_ok: number of runs that succeeded.
+        runs_failed: number of runs that failed or were killed.
+        seconds: duration of the last run that ended.
+        done: the work of all runs.
     """
 
     known_since: datetime
@@ -60,12 +66,12 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether a run has begun and not ended: it runs, or was killed."""
+        """True if a run has begun but not ended: it still runs, or was killed."""
         return self.begun_at is not None and (self.ended_at is None or self.ended_at < self.begun_at)
 
     @property
     def last_moment(self) -> datetime:
-        """The moment of its last event."""
+        """The time of the last change: a run's beginning or end, or the start of the record."""
         return max(filter(None, (self.begun_at, self.ended_at, self.known_since)))
 
     @property
@@ -74,22 +80,22 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.failures - self.is_open
 
     def begun(self, now: datetime) -> "TaskRecord":
-        """A run begins; an earlier one that is still open was killed."""
+        """Return the record after a run has begun; an earlier run that is still open was killed: it has failed."""
         return msgspec.structs.replace(
             self, begun_at=now, failures=self.failures + 1, runs_failed=self.runs_failed + self.is_open
         )
 
     def succeeded(self, now: datetime, done: WorkDone) -> "TaskRecord":
-        """The run has succeeded."""
+        """Return the record after the open run has succeeded."""
         ended = self._ended(now, done)
         return msgspec.structs.replace(ended, succeeded_at=now, failures=0, runs_ok=self.runs_ok + 1)
 
     def failed(self, now: datetime, done: WorkDone) -> "TaskRecord":
-        """The run has failed; what it did before counts."""
+        """Return the record after the open run has failed; the work that it did before counts."""
         return msgspec.structs.replace(self._ended(now, done), runs_failed=self.runs_failed + 1)
 
     def _ended(self, now: datetime, done: WorkDone) -> "TaskRecord":
-        # The clock may have gone back during the run, which would then count as one that goes on.
+        # If the clock was set to an earlier time during the run, the run would count as still running.
         ended_at = max(now, self.begun_at or now)
         seconds = (ended_at - (self.begun_at or now)).total_seconds()
         return msgspec.structs.replace(self, ended_at=ended_at, seconds=seconds, done=self.done.plus(done))
@@ -99,32 +105,23 @@ class TaskRecords:
     """The records of all tasks of a lakehouse."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._records = Records(store, f"{MAINTENANCE_FOLDER}/tasks", TaskRecord)
 
     def of(self, name: str, now: datetime) -> TaskRecord:
-        """The record of a task; a new one if it has none, or an unreadable one."""
-        content, new = self._store.get(_path(name)), TaskRecord(known_since=now)
+        """Read the record of a task; return a new one if the task has none, or an unreadable one."""
+        new = TaskRecord(known_since=now)
         try:
-            return msgspec.json.decode(content, type=TaskRecord) if content is not None else new
+            return self._records.read(name) or new
         except msgspec.DecodeError as error:
-            log.warning(
-                "task_record_unreadable",
-                task=name,
-                path=_path(name),
-                error=error,
-                action="the task starts with a new record",
-            )
+            path, action = self._records.path(name), "the task starts with a new record"
+            log.warning("task_record_unreadable", task=name, path=path, error=error, action=action)
             return new
 
     def begin(self, names: Iterable[str], now: datetime) -> None:
-        """Give each task without a record a new one, so that its runs are due from now on."""
+        """Write a new record for each task that has none, so that its runs are due from now on."""
         for name in names:
-            self._store.put_new(_path(name), msgspec.json.encode(TaskRecord(known_since=now)))
+            self._records.add(name, TaskRecord(known_since=now))
 
     def keep(self, name: str, record: TaskRecord) -> None:
         """Replace the record of a task; the caller must hold the scheduler's lease."""
-        self._store.put(_path(name), msgspec.json.encode(record))
-
-
-def _path(name: str) -> str:
-    return f"_gamelake/upkeep/rounds/{name}.json"
+        self._records.put(name, record)

@@ -1,4 +1,4 @@
-"""Runs maintenance tasks when they are due, one at a time over all schedulers of a lakehouse."""
+"""Runs maintenance tasks when they are due, one at a time across all schedulers of a lakehouse."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,34 +10,35 @@ from typing import Protocol
 import msgspec
 from obstore.exceptions import BaseError
 
+from gamelake.contract.schedule import ScheduledTask
 from gamelake.maintenance.program_runs import ProgramRun, RunOutcome
 from gamelake.maintenance.run_records import TaskRecord, TaskRecords
 from gamelake.model.errors import LeaseHeldError, TransientError
 from gamelake.model.logs import event_logger
-from gamelake.model.schedule import ScheduledTask
-from gamelake.storage.leases import Lease, LeaseTiming
-from gamelake.storage.store import Store
+from gamelake.model.naming import MAINTENANCE_FOLDER
+from gamelake.objects.leases import Lease, LeaseTiming
+from gamelake.objects.store import Store
 
 log = event_logger(__name__)
 
 _POLL_SECONDS = 5.0
-_LEASE = "_gamelake/upkeep/lease"
-# An operator's run waits for the one that is running.
+_LEASE = f"{MAINTENANCE_FOLDER}/lease"
+# An operator's run waits until the running one ends.
 PATIENT = LeaseTiming(wait=600)
 AT_ONCE = LeaseTiming()
 FIRST_RETRY = timedelta(minutes=15)
 _LONGEST_RETRY = timedelta(hours=6)
 _DOUBLINGS = 5
-# A run may be recorded by so much in the future, or by a period if that is longer: the clock has gone back since,
-# or another scheduler's is ahead.
+# A run may be recorded this far in the future, or one period of the task if that is longer: the clock was set to an
+# earlier time since, or another scheduler's clock is ahead.
 _FURTHEST_AHEAD = timedelta(days=1)
 
 
 def due_at(scheduled: ScheduledTask, record: TaskRecord, seed: str, now: datetime) -> datetime:
-    """When a task is due: at its next scheduled time, or sooner if the last run failed.
+    """Return when a task is due: at its next scheduled time, or sooner if its last run failed.
 
-    Missed runs are made up for by one run: while the time is in the past the task is due, and a run moves it into the
-    future. A task whose last run was recorded far in the future, by a wrong clock, is due now.
+    One run makes up for all missed runs: the task is due while the time is in the past, and a run moves it into the
+    future. If a wrong clock recorded the last run far in the future, the task is due now.
     """
     since = record.begun_at or record.known_since
     if since > now + max(scheduled.cadence.period, _FURTHEST_AHEAD):
@@ -50,8 +51,8 @@ def due_at(scheduled: ScheduledTask, record: TaskRecord, seed: str, now: datetim
 
 
 def next_turn(scheduled: ScheduledTask, moment: datetime, seed: str) -> datetime:
-    """The first scheduled time after a moment, jitter included."""
-    # The jitter may have moved an earlier time past the moment.
+    """Return the first scheduled time after a moment, including jitter."""
+    # Jitter may have moved an earlier time past the moment.
     turn = scheduled.cadence.after(moment - scheduled.jitter)
     while turn + jitter_of(scheduled, turn, seed) <= moment:
         turn += scheduled.cadence.period
@@ -59,20 +60,37 @@ def next_turn(scheduled: ScheduledTask, moment: datetime, seed: str) -> datetime
 
 
 def jitter_of(scheduled: ScheduledTask, turn: datetime, seed: str) -> timedelta:
-    """The delay of a scheduled run: derived from the seed, the task and the time, so every process gets the same."""
+    """Return the delay of a scheduled run; it depends only on the seed, the task and the time, not on the process."""
     drawn = sha256(f"{seed}/{scheduled.name}/{turn.isoformat()}".encode()).digest()
     return scheduled.jitter * (int.from_bytes(drawn[:4]) / 2**32)
 
 
 class TaskRunner(Protocol):
-    """Runs a task's program."""
+    """Runs a task's program.
+
+    The scheduler calls it from one thread, while it holds the lease of the lakehouse's maintenance. If the program
+    fails, the runner returns a run with a problem. It raises an error only if it can't start the program; the run then
+    stays open in the task's record, and counts as failed.
+    """
 
     def run(self, scheduled: ScheduledTask, stop: Event) -> ProgramRun:
-        """Run it to its end; never raises because the program fails."""
+        """Run the task's program to its end; end it early if `stop` is set."""
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of a run: the fields of its log line."""
+    """The report of a run: the fields of its log line.
+
+    Attributes:
+        task: name of the task.
+        outcome: the outcome of the run.
+        problem: the reason why the run failed; empty if it succeeded.
+        seconds: duration.
+        compacted_files: number of files that compaction replaced.
+        compacted_bytes: size of these files.
+        deleted_files: number of files that vacuum and log cleanup deleted.
+        deleted_bytes: size of these files.
+        next_at: when the task is due next.
+    """
 
     task: str
     outcome: RunOutcome
@@ -87,7 +105,13 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
-    """A task, the record of its runs, and when it is due next."""
+    """A task of the schedule.
+
+    Attributes:
+        scheduled: the task.
+        record: the record of its runs.
+        next_at: when it is due next.
+    """
 
     scheduled: ScheduledTask
     record: TaskRecord
@@ -103,9 +127,12 @@ class Scheduler:
     """Schedules the tasks of one lakehouse.
 
     Attributes:
+        store: the store of the lakehouse.
+        tasks: the tasks, in the order in which due ones run.
+        runner: runs the tasks' programs.
         heartbeat: called every few seconds while the loop runs.
         between: called every few seconds while no task runs.
-        runs: whether due tasks are run; else another scheduler, such as that of a cluster, runs them.
+        runs: True to run due tasks; False if another scheduler, such as a cluster's, runs them.
         now: the clock.
     """
 
@@ -118,7 +145,7 @@ class Scheduler:
     now: Callable[[], datetime] = _now
 
     def until(self, stop: Event) -> None:
-        """Run due tasks until `stop` is set; a run that goes on then may end first."""
+        """Run due tasks until `stop` is set; a task that is running then may end first."""
         is_begun = False
         while not stop.is_set():
             try:
@@ -134,23 +161,23 @@ class Scheduler:
             stop.wait(_POLL_SECONDS)
 
     def begin(self) -> None:
-        """Record the tasks that the schedule newly lists: they are due from now on."""
+        """Write records for tasks that are new in the schedule: they are due from now on."""
         TaskRecords(self.store).begin((each.name for each in self.tasks), self.now())
 
     def run_due(self, stop: Event) -> list[RunReport]:
-        """Run the tasks that are due now, in the order of the schedule."""
+        """Run the tasks that are due now, in the order of the schedule, and return their reports."""
         due = [each.scheduled for each in self.plan() if each.next_at <= self.now()]
         return [report for each in due if not stop.is_set() and (report := self._if_due(each, stop)) is not None]
 
     def plan(self) -> list[PlannedTask]:
-        """All tasks, and when each is due next."""
+        """Return all tasks with their records and due times."""
         return [self._planned(each) for each in self.tasks]
 
     def once(self, scheduled: ScheduledTask, stop: Event) -> RunReport:
         """Run a task now, due or not.
 
         Raises:
-            LeaseHeldError: another process runs a task for longer than the patience.
+            LeaseHeldError: another process has run a task for longer than this one waits (`PATIENT`).
         """
         with self._lease(PATIENT):
             return self._run(scheduled, stop)

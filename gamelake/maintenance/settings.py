@@ -10,12 +10,17 @@ from typing import Self
 from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment
 from gamelake.model.options import TelemetryOptions, telemetry_options
-from gamelake.storage.settings import LakehouseSettings, local_compaction_bytes
+from gamelake.objects.settings import LakehouseSettings, local_compaction_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsTopic:
-    """The events topic, whose retention is compared with that of the tables, and how to reach Kafka."""
+    """The events topic, whose retention is compared with the tables'.
+
+    Attributes:
+        kafka: access to Kafka.
+        name: name of the topic.
+    """
 
     kafka: KafkaAccess
     name: str
@@ -23,7 +28,18 @@ class EventsTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceSettings:
-    """Settings of the maintenance scheduler; without Kafka's address its retention is not checked."""
+    """Settings of the maintenance scheduler.
+
+    Attributes:
+        lakehouse: the lakehouse.
+        games_file: file of the games contract.
+        schedule_file: file of the schedule.
+        telemetry: metrics and traces.
+        topic: the events topic; None without Kafka's address: its retention is not checked then.
+        local_compaction_bytes: compaction in a task's process handles bins up to this size.
+        measure_interval: time between measurements of the lakehouse for metrics.
+        grace: a run may continue for this long after the scheduler was asked to stop.
+    """
 
     lakehouse: LakehouseSettings
     games_file: Path

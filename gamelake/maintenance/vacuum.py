@@ -1,7 +1,7 @@
 """Deletes files that no version of a table within the retention needs: replaced files, and orphans of killed batches.
 
-A file is kept if the newest version has it, if it was replaced or written within the retention, or if the manifest of
-a batch names it that may not be committed yet.
+A file is kept if the newest version contains it, if it was replaced or written within the retention, or if it is in the
+manifest of a batch that may not be committed yet.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" (tombstones) and "Delta Log Entries".
 """
 
@@ -13,54 +13,65 @@ from itertools import islice
 
 import msgspec
 
+from gamelake.delta.listing import stream_names
+from gamelake.delta.log.codec import LOG_FOLDER, live_paths
+from gamelake.delta.log.table_log import removal_times
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.delta.tables import open_table
+from gamelake.ledger.clones import Clones
+from gamelake.ledger.held_tables import waiting_files
+from gamelake.ledger.manifests import Manifests
+from gamelake.ledger.replay_manifests import ReplayManifests
 from gamelake.model.errors import StartupError
-from gamelake.storage.clones import Clones
-from gamelake.storage.delta_log import LOG_FOLDER, live_paths
-from gamelake.storage.held_tables import waiting_files
-from gamelake.storage.leases import Lease
-from gamelake.storage.listing import stream_names
-from gamelake.storage.manifests import Manifests
-from gamelake.storage.replay_manifests import ReplayManifests
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.store import Store, StoredObject
-from gamelake.storage.table_log import removal_times
-from gamelake.storage.tables import open_table
-from gamelake.storage.vacuum_marks import begin_vacuum, end_vacuum
+from gamelake.objects.leases import Lease
+from gamelake.objects.store import Store, StoredObject
+from gamelake.objects.vacuum_marks import begin_vacuum, end_vacuum
 
 _BLOCK = 20_000
 _DELETES_PER_CHECK = 100
 
 
 class RetentionError(StartupError):
-    """With this retention vacuum would delete files that a reader still needs."""
+    """Vacuum with this retention would delete files that a reader still needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """A reader that may need the versions of a table that were current at some moment since `since`."""
+    """A reader of older versions of a table.
+
+    Attributes:
+        name: name of the reader, for messages.
+        since: the reader needs the version that was current at this moment, and all later ones.
+    """
 
     name: str
     since: datetime
 
 
 def require_retention(table: str, since: datetime, readers: Iterable[TableReader]) -> None:
-    """Check that a retention keeps what all readers need.
+    """Check that a retention keeps all versions that readers need.
 
     Raises:
-        RetentionError: it does not; the message names the reader and the remedy.
+        RetentionError: a reader needs older versions; the message names the reader and the remedy.
     """
     for reader in readers:
         if reader.since < since:
             raise RetentionError(
                 f"{table}: {reader.name} needs its versions since {reader.since:%Y-%m-%d %H:%M}, and the retention "
-                f"keeps those since {since:%Y-%m-%d %H:%M}. Keep more, or use --force {table} if it needs them no more"
+                f"keeps those since {since:%Y-%m-%d %H:%M}. Keep more, or use --force {table} if it needs none of them"
             )
 
 
 class Vacuumed(msgspec.Struct, frozen=True, kw_only=True):
-    """What was deleted of a table, or would be: files that a commit replaced, and files that no commit names.
+    """The result of the vacuum of a table, or of its dry run.
 
-    `kept_for_clones` counts files that stay only because a clone references them.
+    Attributes:
+        table: path of the table.
+        replaced_files: number of deleted files that a commit had replaced.
+        orphaned_files: number of deleted files that no commit names.
+        bytes: size of the deleted files.
+        kept_for_clones: number of files that are kept only because a clone references them.
+        kept_since: versions since this moment are kept.
     """
 
     table: str
@@ -72,13 +83,19 @@ class Vacuumed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def files(self) -> int:
-        """How many files are deleted, or would be."""
+        """The number of deleted files."""
         return self.replaced_files + self.orphaned_files
 
 
 @dataclass(frozen=True, slots=True)
 class UnreferencedFile:
-    """A file that its table no longer needs; whether a commit ever named it, and whether a clone references it."""
+    """A file that its table no longer needs.
+
+    Attributes:
+        file: the file.
+        was_named: True if a commit ever named it.
+        is_cloned: True if a clone references it.
+    """
 
     file: StoredObject
     was_named: bool
@@ -86,7 +103,7 @@ class UnreferencedFile:
 
 
 def undecided_files(store: Store) -> dict[str, frozenset[str]]:
-    """By table, files that may be in no log yet: of the newest batches, of unfinished replays, of tables held back."""
+    """Return by table the files that may not be in its log yet: of the newest batches, replays and tables held back."""
     entries = [
         entry for stream in stream_names(store) for each in Manifests(store, stream).last(2) for entry in each.tables
     ]
@@ -100,14 +117,17 @@ def undecided_files(store: Store) -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class TableVacuum:
-    """The vacuum of one table; versions since `since` are kept.
+    """The vacuum of one table.
 
-    Memory grows with the live files, not with the objects of the table or its history: candidates are taken in blocks,
-    and for each block the log is read as a stream.
+    Memory grows with the number of live files, not of all objects or log entries: the vacuum checks candidates in
+    blocks, and streams the log for each block.
 
     Attributes:
-        undecided: see `undecided_files`; None: read for this table.
-        block: how many candidates are taken at a time.
+        store: the store of the lakehouse.
+        table: path of the table.
+        since: versions since this moment are kept.
+        undecided: the result of `undecided_files`; None to read it for each block.
+        block: number of candidates in a block.
     """
 
     store: Store
@@ -117,29 +137,32 @@ class TableVacuum:
     block: int = _BLOCK
 
     def plan(self) -> Vacuumed:
-        """What `delete` would delete now."""
+        """Return what `delete` would delete now; write nothing."""
         return self._sum(self._with_clones(files) for files in self.unreferenced())
 
     def run(self) -> Vacuumed:
-        """Take the table's lease, and delete.
+        """Take the table's maintenance lease, and delete; see `delete`.
 
         Raises:
             LeaseHeldError: another process holds the lease.
-            LeaseLostError: see `delete`.
+            LeaseLostError: another process has taken over the lease; the files of earlier blocks are deleted.
         """
         with maintenance_lease(self.store, self.table) as lease:
             return self.delete(lease)
 
     def delete(self, lease: Lease) -> Vacuumed:
-        """Decide what the table no longer needs, and delete what no clone references.
+        """Decide again which files the table no longer needs, and delete those that no clone references.
 
-        A restore may have brought files back since a plan was made: so this decides again, and checks the lease, which
-        a restore takes too, for each hundred files. A delete may still reach the store after another process has taken
-        the lease over. So a mark says that deletes may be under way, from before the decision until all are done: a
-        restore then brings back copies of the files.
+        A restore may have added files again since a plan was made, so this method does not use a plan. For each hundred
+        files it checks the lease, which a restore takes too. A delete may still reach the store after another process
+        has taken over the lease. Therefore a mark is set from before the decision until all deletes are done; while it
+        is set, restores copy the files.
+
+        Args:
+            lease: the maintenance lease of the table, which the caller holds.
 
         Raises:
-            LeaseLostError: another process has taken the lease over; the files of earlier blocks are deleted.
+            LeaseLostError: another process has taken over the lease; the files of earlier blocks are deleted.
         """
         begin_vacuum(self.store, self.table, lease)
         deleted = self._sum(self._deleted(files, lease) for files in self.unreferenced())
@@ -147,8 +170,8 @@ class TableVacuum:
         return deleted
 
     def unreferenced(self) -> Iterator[list[UnreferencedFile]]:
-        """The files that the table no longer needs, in blocks; clones are not considered."""
-        # List the files first, then read what references them: a file that is committed in between is too young.
+        """Yield the files that the table no longer needs, in blocks; `is_cloned` is not set."""
+        # List the files first, then read their references: a file that is committed in between is too young.
         files = self._old_files()
         while block := list(islice(files, self.block)):
             yield self._unreferenced_of(block)
@@ -165,13 +188,13 @@ class TableVacuum:
         return [
             UnreferencedFile(file, was_named=path in removed)
             for path, file in candidates.items()
-            # An orphan is old enough, as its file is.
+            # An orphan is old enough, because its file is.
             if removed.get(path, -1) < before
         ]
 
     def _old_files(self) -> Iterator[StoredObject]:
-        """Objects that are no entries; one that was written since `since` was needed since then, or may be yet."""
-        # Deletion vectors and change files are other programs', and theirs to vacuum.
+        """Yield the objects outside the log that were written before `since`; younger ones may still be needed."""
+        # Other programs write deletion vectors and change files, and must vacuum them.
         others = tuple(f"{self.table}/{name}" for name in (f"{LOG_FOLDER}/", "_change_data/"))
         there = (each for each in self.store.objects(self.table) if not each.path.startswith(others))
         return (each for each in there if each.written_at < self.since and not _is_deletion_vector(each.path))
@@ -206,7 +229,7 @@ class TableVacuum:
 
 
 def _is_deletion_vector(path: str) -> bool:
-    """Whether a file has deletion vectors, by its name.
+    """Return True if a file contains deletion vectors, judged by its name.
 
     Source: Delta Transaction Log Protocol, heading "Deletion Vector Descriptor Schema".
     """

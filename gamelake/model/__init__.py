@@ -1,1 +1,1 @@
-"""What things are: the games contract, errors, names and paths, failpoints. It imports no other package."""
+"""The terms of the platform: errors, names and paths, log events, failpoints. It imports no other package."""

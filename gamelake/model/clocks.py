@@ -1,10 +1,10 @@
-"""What machines' clocks may be off by, and a clock that does not jump."""
+"""The tolerance for the clocks of machines, and a clock that does not jump."""
 
 import time
 from collections.abc import Callable
 from datetime import timedelta
 
-# By so much the clocks of two machines of the platform may differ before one of them is taken to be wrong. S3 refuses
+# The difference between the clocks of two machines of the platform above which one of them counts as wrong. S3 refuses
 # the requests of a machine whose clock is further off.
 TOLERATED_SKEW = timedelta(minutes=15)
 
@@ -13,7 +13,7 @@ _ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def elapsed_nanoseconds() -> int:
-    """A monotonic clock that counts the time in which the machine is suspended, in nanoseconds."""
+    """Read a monotonic clock that counts the time in which the machine is suspended, in nanoseconds."""
     return time.clock_gettime_ns(_ELAPSED)
 
 

@@ -11,12 +11,16 @@ class DeadLetterReason(StrEnum):
     SCHEMA_UNAVAILABLE = "schema_unavailable"
     INVALID_SCHEMA = "invalid_schema"
     UNDECODABLE = "undecodable"
+    RECORD_TOO_LARGE = "record_too_large"
     INCOMPATIBLE_SCHEMA = "incompatible_schema"
     NO_EVENT_TIME = "no_event_time"
     IMPLAUSIBLE_EVENT_TIME = "implausible_event_time"
     IMPLAUSIBLE_AMOUNT = "implausible_amount"
+    TOO_LONG = "too_long"
     UNROUTABLE = "unroutable"
-    # Of objects only:
+    TOO_MANY_PARTITIONS = "too_many_partitions"
+    POISONOUS = "poisonous"
+    # For objects only:
     BAD_NOTIFICATION = "bad_notification"
     FOREIGN_OBJECT = "foreign_object"
     MISSING_FILE = "missing_file"

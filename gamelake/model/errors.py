@@ -1,11 +1,11 @@
-"""The errors of Gamelake, grouped by what must happen next.
+"""The errors of Gamelake, grouped by the action that must follow.
 
 GamelakeError
 ├── StartupError        stop before any data moves   SettingsError · ContractError · CheckpointError · StoreError
 │                                                    (TableRefusedError) · SplitPartitionError · BackupError ·
 │                                                    QuestionError
 ├── RecordsError        dead-letter the records     SchemaError (UnknownSchemaError, UnknownMessageError) ·
-│                                                    IncompatibleSchemaError
+│                                                    IncompatibleSchemaError · PoisonError
 ├── TransientError      retry with backoff           RegistryUnavailableError · KafkaUnavailableError ·
 │                                                    VaultUnavailableError (gamelake/privacy/vault) ·
 │                                                    StoreUnavailableError · LeaseHeldError · LeaseLostError ·
@@ -75,6 +75,10 @@ class IncompatibleSchemaError(RecordsError):
     """A schema gives a column a type that its table can't take."""
 
 
+class PoisonError(RecordsError):
+    """Tasks fail because of the content of some records."""
+
+
 class TransientError(GamelakeError):
     """A retry may succeed."""
 
@@ -120,7 +124,7 @@ class AnotherDriverError(DataLossError):
 
 
 class DeadLetterFloodError(DataLossError):
-    """So many records are bad that the cause is not the records, but a setting or a schema."""
+    """The number of bad records is so high that a setting or a schema must be the cause, not the records."""
 
 
 class BrokenRuleError(DataLossError):

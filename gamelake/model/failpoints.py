@@ -15,6 +15,7 @@ class Failpoint(StrEnum):
     AFTER_FILES = "after_files"
     AFTER_SETTLE_RECORD = "after_settle_record"
     AFTER_MANIFEST = "after_manifest"
+    AFTER_REPLAY_NOTICE = "after_replay_notice"
     AFTER_TABLE_COMMIT = "after_table_commit"
     AFTER_COMMITS = "after_commits"
     AFTER_ERASURE_REQUEST = "after_erasure_request"

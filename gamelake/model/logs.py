@@ -1,7 +1,7 @@
 """Log lines as events: a stable name and fields, rendered as text for people or as JSON for machines.
 
 `log = event_logger(__name__)`, then `log.warning("lease_not_renewed", lease=name, error=error, action="tries again")`.
-docs/monitoring.md lists all events.
+docs/reference/log-events.md lists all events.
 """
 
 import json
@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from gamelake.model.environment import Environment
-from gamelake.model.errors import SettingsError
 
 # Libraries that log each call.
 _TALKATIVE = ("great_expectations", "httpx2", "openlineage", "py4j", "sqlglot")
@@ -24,11 +23,11 @@ _BARE = re.compile(r'[^\s"=]+')
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """What a log line reports; `str` renders it as `name field=value`, which a process without a set-up prints.
+    """The content of a log line; `str` renders it as `name field=value`, which a process without a set-up prints.
 
     Attributes:
         name: in snake_case; machines count by it.
-        fields: values that are no JSON, such as errors, are rendered by `str`.
+        fields: values that are not JSON, such as errors, are rendered by `str`.
     """
 
     name: str
@@ -66,12 +65,15 @@ class EventLogger:
 
 
 def event_logger(name: str) -> EventLogger:
-    """The logger of a module or program; without a set-up its warnings and errors go to stderr, nothing to stdout."""
+    """Return the logger of a module or program.
+
+    Without a set-up its warnings and errors go to stderr, nothing to stdout.
+    """
     return EventLogger(name)
 
 
 class LogFormat(StrEnum):
-    """How log lines are rendered."""
+    """The format of log lines."""
 
     TEXT = "text"
     JSON = "json"
@@ -86,13 +88,9 @@ def set_up_logs(variables: Mapping[str, str]) -> None:
     Raises:
         SettingsError: there is no such format.
     """
-    text = Environment(variables).optional("GAMELAKE_LOG_FORMAT", LogFormat.TEXT)
-    try:
-        chosen = LogFormat(text)
-    except ValueError as error:
-        raise SettingsError(f"GAMELAKE_LOG_FORMAT is '{text}'; it must be {' or '.join(LogFormat)}") from error
+    form = Environment(variables).choice("GAMELAKE_LOG_FORMAT", LogFormat, LogFormat.TEXT)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if chosen is LogFormat.JSON else TextFormatter())
+    handler.setFormatter(JsonFormatter() if form is LogFormat.JSON else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     for library in _TALKATIVE:
         logging.getLogger(library).setLevel(logging.WARNING)
@@ -105,7 +103,7 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802, ARG002, RUF100 # the base class's
-        """The time in ISO 8601, UTC."""
+        """Return the time in ISO 8601, UTC."""
         return _time(record)
 
 

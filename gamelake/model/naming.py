@@ -17,11 +17,30 @@ LINEAGE_EVENTS = "lineage/events"
 AUDIT_QUERIES = "audit/queries"
 AUDIT_SUPPORT_CALLS = "audit/support_calls"
 
+# Tables in gold's folder that the games contract does not declare: no aggregate can have their names.
+NO_AGGREGATES = frozenset(
+    {
+        QUALITY,
+        TABLE_CHECKS,
+        VALIDATIONS,
+        "gold/live_ops_player_state",
+        "gold/live_ops_minutes",
+        "gold/live_ops_signals",
+        "gold/kpi_players",
+        "gold/kpi_player_sets",
+        "gold/kpi_daily",
+        "gold/kpi_active_players",
+        "gold/kpi_retention",
+    }
+)
+
 # The order in which streams that write the same tables decide their batches.
 SETTLE_RECORDS = "_gamelake/settled"
+# The scheduler's lease, and the record of each of its tasks.
+MAINTENANCE_FOLDER = "_gamelake/maintenance"
 # An object for each vacuum of a table that has begun, and is not known to have ended.
-VACUUM_MARKS = "_gamelake/upkeep/vacuum_marks"
-# One object for each game whose gold tables are held.
+VACUUM_MARKS = f"{MAINTENANCE_FOLDER}/vacuum_marks"
+# One object for each day of a table whose gold is held back.
 HOLDS_FOLDER = "_gamelake/holds"
 
 
@@ -39,66 +58,58 @@ class Layer(StrEnum):
 
 
 class Horizon(StrEnum):
-    """How far a checkpoint of logs and manifests reaches (`gamelake.storage.manifest_checkpoints`), and its folder.
+    """The reach of a checkpoint of logs and manifests (`gamelake.delta.log.history_checkpoints`), and its folder."""
 
-    The folder keeps its first name: older lakehouses have it.
-    """
-
-    RETENTION = "_gamelake/statements"
-    DAY = "_gamelake/statements/daily"
+    RETENTION = "_gamelake/history"
+    DAY = "_gamelake/history/daily"
 
 
 def game_table(game: str) -> str:
-    """The silver table of a game."""
+    """Return the path of a game's silver table."""
     return f"silver/{game}_events"
 
 
 def game_of(table: str) -> str | None:
-    """The game whose silver table this is, None if it is another kind of table."""
+    """Return the game whose silver table this is, None if it is another kind of table."""
     layer, _, name = table.partition("/")
     return name.removesuffix("_events") if layer == "silver" and name != "events" and name.endswith("_events") else None
 
 
 def gold_table(game: str, aggregate: str) -> str:
-    """The gold table of one aggregate of a game."""
+    """Return the path of the gold table of one aggregate of a game."""
     return f"gold/{game}_{aggregate}"
 
 
 def clone_table(clone: str, table: str) -> str:
-    """The clone's table that is made of another table."""
+    """Return the path of the clone's copy of another table."""
     return f"{Layer.CLONES}/{clone}_{table.rpartition('/')[2]}"
 
 
-def hold_path(game: str) -> str:
-    """The hold on a game's gold tables; see `gamelake.storage.holds`."""
-    return f"{HOLDS_FOLDER}/{game}.json"
-
-
 def rules_path(fingerprint: str) -> str:
-    """The rules of a set that has judged rows."""
+    """Return the path of the rules of a set that has judged rows."""
     return f"_gamelake/rules/{fingerprint}.json"
 
 
-def generation_path(stream: str, generation: int) -> str:
-    """The record of a stream's checkpoint generation."""
-    return f"_gamelake/streams/{stream}/generations/{generation:06d}.json"
+def generations_folder(stream: str) -> str:
+    """Return the folder of the records of a stream's checkpoint generations."""
+    return f"_gamelake/streams/{stream}/generations"
 
 
 def events_folder(stream: str) -> str:
-    """The identities of the events that a stream has written to silver within the dedup window."""
+    """Return the folder of the identities of the events that a stream has written to silver within the dedup window."""
     return f"_gamelake/streams/{stream}/events"
 
 
 def shuffle_folder(stream: str) -> str:
-    """Rows on their way from task to task of a batch that a stream decides."""
+    """Return the folder of rows on their way from task to task of a batch that a stream decides."""
     return f"_gamelake/streams/{stream}/shuffle"
 
 
 def state_folder(stream: str) -> str:
-    """The state of a stream; one that writes records to the layers has none."""
+    """Return the folder of a stream's state; a stream that writes records to the layers has none."""
     return f"_gamelake/streams/{stream}/state"
 
 
 def checkpoint_path(stream: str, generation: int) -> str:
-    """The folder of a generation's Spark checkpoint."""
+    """Return the folder of a generation's Spark checkpoint."""
     return f"_gamelake/streams/{stream}/checkpoints/{generation:06d}"

@@ -3,8 +3,10 @@
 import re
 import ssl
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+
+from cryptography import x509
 
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
@@ -24,12 +26,31 @@ class EndpointTls:
     certificate: Path
     clients: Path
 
-    def context(self) -> ssl.SSLContext:
-        """The context of the server's side."""
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self.clients))
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_cert_chain(self.certificate)
-        return context
+    def load(self) -> "LoadedTls":
+        """Read both files.
+
+        Raises:
+            SettingsError: one of them can't be read.
+        """
+        try:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self.clients))
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_cert_chain(self.certificate)
+            certificate = x509.load_pem_x509_certificate(self.certificate.read_bytes())
+        except (OSError, ValueError) as error:
+            raise SettingsError(
+                f"'{self.certificate}' must be a private key with its certificate, and '{self.clients}' certificates "
+                f"of authorities, in PEM: {error}"
+            ) from error
+        return LoadedTls(context, certificate.not_valid_after_utc)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTls:
+    """TLS of a server, and when its certificate expires."""
+
+    context: ssl.SSLContext
+    expires: datetime
 
 
 def endpoint_tls(env: Environment, certificate: str, clients: str) -> EndpointTls | None:
@@ -46,18 +67,15 @@ def endpoint_tls(env: Environment, certificate: str, clients: str) -> EndpointTl
         raise SettingsError(f"{missing[0]} is not set: TLS needs {certificate} and {clients}")
     tls = EndpointTls(certificate=Path(str(files[certificate])), clients=Path(str(files[clients])))
     try:
-        tls.context()
-    except OSError as error:
-        raise SettingsError(
-            f"{certificate} is '{tls.certificate}' and {clients} is '{tls.clients}'; they must be a private key with "
-            f"its certificate, and certificates of authorities, in PEM: {error}"
-        ) from error
+        tls.load()
+    except SettingsError as error:
+        raise SettingsError(f"{certificate} and {clients}: {error}") from error
     return tls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryOptions:
-    """Where metrics are served and which file is the heartbeat; both off by default.
+    """The port that metrics are served on and the heartbeat file; both off by default.
 
     Attributes:
         metrics_port: None: no endpoint.
@@ -73,32 +91,32 @@ class TelemetryOptions:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether metrics or a heartbeat are on."""
+        """True if metrics or a heartbeat are on."""
         return self.metrics_port is not None or self.heartbeat_file is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineageOptions:
-    """How often a running job emits its lineage event again (zero: lineage is off), and a file for copies of events."""
+    """The interval at which a running job repeats its lineage event (zero: lineage is off), and a file for copies."""
 
     every: timedelta = timedelta(hours=1)
     file: Path | None = None
 
     @property
     def are_wanted(self) -> bool:
-        """Whether lineage is on."""
+        """True if lineage is on."""
         return self.every > timedelta()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceOptions:
-    """How many events are traced: one in so many, a power of 16; 0: none."""
+    """The share of events to trace: one in `one_in`, a power of 16; 0: none."""
 
     one_in: int = 0
 
     @property
     def are_wanted(self) -> bool:
-        """Whether any event is traced."""
+        """True if any event is traced."""
         return self.one_in > 0
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import msgspec
 
+from gamelake.contract.located_yaml import declaration, load_declaration, raise_first
+from gamelake.model.choices import allowed
 from gamelake.model.errors import ContractError
-from gamelake.model.located_yaml import load_declaration, raise_first
 
 _Name = Annotated[str, msgspec.Meta(pattern="^[a-z][a-z-]*$")]
 
@@ -91,8 +92,9 @@ class _Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     faults: tuple[Fault, ...]
 
 
+@declaration
 def load_faults(path: Path) -> Mapping[str, Fault]:
-    """The faults by name, in the file's order.
+    """Load the faults by name, in the file's order.
 
     Raises:
         ContractError: the file can't be read, or a value in it is wrong; names file and line.
@@ -111,7 +113,7 @@ def load_faults(path: Path) -> Mapping[str, Fault]:
 
 
 def fault_named(faults: Mapping[str, Fault], name: str) -> Fault:
-    """The fault of that name.
+    """Return the fault of that name.
 
     Raises:
         ContractError: there is none; names those that there are.
@@ -119,4 +121,4 @@ def fault_named(faults: Mapping[str, Fault], name: str) -> Fault:
     try:
         return faults[name]
     except KeyError:
-        raise ContractError(f"there is no fault '{name}'; there are {', '.join(faults)}") from None
+        raise ContractError(f"there is no fault '{name}'; there are {allowed(faults, name)}") from None

@@ -16,20 +16,21 @@ from itertools import pairwise
 import msgspec
 from deltalake.exceptions import DeltaError
 
+from gamelake.delta.listing import stream_names
+from gamelake.delta.log.codec import DELETION_VECTORS, LOG_FOLDER, decode_entry, entry_path, live_paths
+from gamelake.delta.log.table_features import TableDemands, TableUse
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.tables import open_table
+from gamelake.ledger.held_tables import held_tables
+from gamelake.ledger.manifests import Manifests
 from gamelake.model.clocks import TOLERATED_SKEW
 from gamelake.model.errors import GamelakeError
-from gamelake.storage.delta_log import DELETION_VECTORS, LOG_FOLDER, decode_entry, entry_path, live_paths
-from gamelake.storage.held_tables import held_tables
-from gamelake.storage.listing import stream_names
-from gamelake.storage.manifests import Manifests
-from gamelake.storage.store import Store, StoredObject
-from gamelake.storage.table_features import TableDemands, TableUse
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import open_table
+from gamelake.model.naming import MAINTENANCE_FOLDER
+from gamelake.objects.store import Store, StoredObject
 
 
 class HealthVerdict(StrEnum):
-    """Whether a need is met; also the first word of its line."""
+    """The verdict on a need; also the first word of its line."""
 
     PASS = "PASS"  # noqa: S105 # no password
     WARN = "WARN"
@@ -37,7 +38,7 @@ class HealthVerdict(StrEnum):
 
 
 class HealthFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One need, what was found of it, and the remedy (empty where none is wanted)."""
+    """One need, the finding about it, and the remedy (empty if it needs none)."""
 
     verdict: HealthVerdict
     need: str
@@ -50,33 +51,33 @@ class HealthFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def passed(need: str, found: str) -> HealthFinding:
-    """A need that is met."""
+    """Return the finding that a need is met."""
     return HealthFinding(verdict=HealthVerdict.PASS, need=need, found=found)
 
 
 def warned(need: str, found: str, remedy: str) -> HealthFinding:
-    """A need that is met narrowly, or of which nothing can be said."""
+    """Return the finding that a need is met narrowly, or that nothing is known about it."""
     return HealthFinding(verdict=HealthVerdict.WARN, need=need, found=found, remedy=remedy)
 
 
 def failed(need: str, found: str, remedy: str) -> HealthFinding:
-    """A need that is not met."""
+    """Return the finding that a need is not met."""
     return HealthFinding(verdict=HealthVerdict.FAIL, need=need, found=found, remedy=remedy)
 
 
 def any_failed(findings: Iterable[HealthFinding]) -> bool:
-    """Whether one of them is more than a warning."""
+    """Return True if one of them is more than a warning."""
     return any(finding.verdict is HealthVerdict.FAIL for finding in findings)
 
 
 _LEASES = "leases"
-_FOLDERS = ("_gamelake/leases", "_gamelake/kpis/driver", "_gamelake/upkeep/lease")
+_FOLDERS = ("_gamelake/leases", f"{MAINTENANCE_FOLDER}/lease")
 # Five times what a holder may be kept from giving a sign.
 _SILENT = timedelta(minutes=1)
 
 
 def examine_leases(store: Store, now: datetime) -> list[HealthFinding]:
-    """One line for all healthy leases, one for each holder that was killed or hangs."""
+    """Return one line for all healthy leases, and one for each holder that was killed or hangs."""
     held = silent = 0
     findings = []
     for folder, newest in _newest_claims(store).items():
@@ -108,12 +109,12 @@ _NOTICEABLE_SKEW = timedelta(minutes=1)
 
 
 def examine_clocks(store: Store) -> list[HealthFinding]:
-    """The clock of each stream's driver against the store's, when it wrote its newest manifest."""
+    """Compare the clock of each stream's driver with the store's at the time of its newest manifest."""
     return [_clock_finding(stream, ahead) for stream in stream_names(store) for ahead in _clock_of(store, stream)]
 
 
 def _clock_of(store: Store, stream: str) -> Iterator[timedelta]:
-    """How far the driver's clock was ahead of the store's; nothing of a stream without batches."""
+    """Yield how far the driver's clock was ahead of the store's; nothing for a stream without batches."""
     manifests = Manifests(store, stream)
     for newest in manifests.last(1):
         stored_at = manifests.stored_at(newest.batch_id)
@@ -133,7 +134,7 @@ def _clock_finding(stream: str, ahead: timedelta) -> HealthFinding:
 
 
 def examine_held_tables(store: Store) -> list[HealthFinding]:
-    """The tables that streams hold back."""
+    """Return one line for each table that streams hold back."""
     return [
         failed(_TABLES, f"{held.table}: {held.stream} holds it back since batch {held.since} ({held.reason})", _HELD)
         for _, records in held_tables(store)
@@ -148,7 +149,7 @@ _STANDS_STILL = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamState:
-    """What is known of a stream; what Kafka did not report is None.
+    """The state of a stream; None for what Kafka did not report.
 
     Attributes:
         trouble: what is wrong with its checkpoint, and the remedy; empty if nothing.
@@ -167,14 +168,14 @@ class StreamState:
 
 
 def waiting_and_lost(positions: Mapping[int, int], held: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
-    """Records beyond a stream's positions, and those before that are gone, by what Kafka holds (first, end)."""
+    """Return the numbers of records beyond a stream's positions and of deleted ones before, by Kafka's (first, end)."""
     waiting = sum(max(end - max(positions.get(each, first), first), 0) for each, (first, end) in held.items())
     lost = sum(max(first - positions[each], 0) for each, (first, _) in held.items() if each in positions)
     return waiting, lost
 
 
 def examine_stream(state: StreamState, now: datetime) -> Iterator[HealthFinding]:
-    """One stream."""
+    """Examine one stream."""
     rebuild = "python -m jobs.rebuild_checkpoint"
     if state.trouble:
         yield failed(_STREAMS, f"{state.name}: {state.trouble}", "")
@@ -211,7 +212,7 @@ _TABLES = "tables"
 _NAMED = 3
 _HELD = "monitoring/runbooks/TablesHeldBack.md says how to correct it; it catches up then"
 _CORRUPTED = "docs/operations.md, heading 'Drills', describes the repair of a damaged log"
-_UPGRADED = "docs/operations.md, heading 'Table features of other programs', says what goes on and what does not"
+_UPGRADED = "docs/operations.md, heading 'Table features of other programs', says what continues and what stops"
 _DELETED = "find what deletes files, jobs/vacuum.py apart; docs/operations.md, heading 'Drills', says how to rebuild"
 
 
@@ -228,7 +229,7 @@ class TableReadings:
 
 
 def examine_tables(store: Store, tables: Sequence[str]) -> list[HealthFinding]:
-    """All tables; one line for those that are well, one for each other."""
+    """Examine all tables: one line for the healthy ones, and one for each other."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         readings = list(pool.map(lambda table: read_table_health(store, table), tables))
     bad = [each for each in readings if each.trouble]
@@ -244,7 +245,7 @@ def _upgrade_finding(readings: TableReadings) -> HealthFinding:
 
 
 def read_table_health(store: Store, table: str) -> TableReadings:
-    """One table: its log, then the files that the newest version names."""
+    """Read the health of one table from its log, then from the files that the newest version names."""
     objects = store.paths(table)
     names = [path.rsplit("/", 1)[-1] for path in objects if path.startswith(f"{table}/{LOG_FOLDER}/")]
     entries, checkpoint = _numbers(_ENTRY, names), max(_numbers(_CHECKPOINT, names), default=-1)
@@ -280,7 +281,7 @@ def _upgrade(store: Store, table: str, demands: TableDemands, obstacles: Sequenc
 
 
 def _is_replaced(store: Store, table: str, gone: Sequence[str]) -> bool:
-    """Whether a file was there all the time: listed before it came, or deleted after it was no longer needed."""
+    """Return True if a file was never missing: listed before it came, or deleted after it was no longer needed."""
     there = set(store.paths(table))
     live = set(live_paths(open_table(store.location, table)))
     return all(f"{table}/{place}" in there or place not in live for place in gone)
@@ -301,9 +302,7 @@ def _damage(store: Store, table: str, entries: Sequence[int]) -> str:
     for version in entries:
         content = store.get(entry_path(table, version)) or b""
         try:
-            actions = decode_entry(content)
+            decode_entry(content)
         except ValueError:
             return f"the entry of version {version} is damaged"
-        if not actions:
-            return f"the entry of version {version} is empty"
     return ""

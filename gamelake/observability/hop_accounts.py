@@ -1,24 +1,24 @@
-"""What the reconciliation of a lakehouse gives for its hops: sums, and the counts of each batch."""
+"""The reconciliation's figures for the hops of a lakehouse: sums, and the counts of each batch."""
 
 import time
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 
+from gamelake.ledger.coordinates import coordinates_of
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.ledger.reconciliation import Reconciliation, reconcile, streams_of
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of
-from gamelake.quality.suites.hops import BatchCoordinates, CoordinateRange, LakehouseTotals
-from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
-from gamelake.storage.reconciliation import Reconciliation, reconcile, streams_of
-from gamelake.storage.store import Store
-from gamelake.streaming.files.coordinates import MOST_EVENTS, MOST_OBJECTS
+from gamelake.objects.store import Store
+from gamelake.quality.suites.hops import LakehouseTotals
+from gamelake.quality.suites.lost_records import BatchCoordinates
 
 # A batch that was decided is in its tables within seconds, or its job was killed.
 _ATTEMPTS, _PAUSE_SECONDS = 3, 5.0
 _BATCHES_AT_ONCE = 500
-_EVENTS_OF_A_NOTIFICATION = MOST_OBJECTS * MOST_EVENTS
 
 
 def accounts(store: Store, sleep: Callable[[float], None] = time.sleep) -> LakehouseTotals:
-    """The reconciliation of a lakehouse whose streams may be running: what does not match is read again."""
+    """Reconcile a lakehouse whose streams may be running: read again what does not match."""
     found = _of(reconcile(store))
     for _ in range(_ATTEMPTS - 1):
         if not found.problems and found.records == found.bronze_rows and found.games_rows == found.shared_rows:
@@ -42,7 +42,7 @@ def _of(found: Reconciliation) -> LakehouseTotals:
 
 
 def batches_since(store: Store, day: date) -> list[BatchCoordinates]:
-    """What batches took that were decided on a day or since, in no order; not those that statements stand for."""
+    """Return what the batches took that were decided since a day, in no order. Statements stand for the others."""
     return [_taken(each) for stream in streams_of(store) for each in _manifests_since(store, stream, day)]
 
 
@@ -58,16 +58,5 @@ def _manifests_since(store: Store, stream: str, day: date) -> Iterator[BatchMani
 
 
 def _taken(manifest: BatchManifest) -> BatchCoordinates:
-    stretch = _of_files if manifest.files else _of_records
     alone = sum(manifest.duplicates.values()) + sum(manifest.judged.dropped.values())
-    return BatchCoordinates(tuple(stretch(each) for each in manifest.offsets), alone)
-
-
-def _of_records(taken: OffsetRange) -> CoordinateRange:
-    return CoordinateRange(taken.partition, taken.first, taken.last)
-
-
-def _of_files(taken: OffsetRange) -> CoordinateRange:
-    """The events of the files that notifications named."""
-    first, beyond = taken.first * _EVENTS_OF_A_NOTIFICATION, (taken.last + 1) * _EVENTS_OF_A_NOTIFICATION
-    return CoordinateRange(-1 - taken.partition, first, beyond - 1)
+    return BatchCoordinates(coordinates_of(manifest), alone)

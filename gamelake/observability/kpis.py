@@ -1,81 +1,72 @@
-"""Reports the KPI query's batches as metrics."""
+"""Reports refreshes of KPIs as metrics: the newest hour and day of all games, the same for each of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelake.observability.metrics.best_effort import harmless
+from gamelake.model.observers import harmless
 from gamelake.observability.metrics.kpis import KpiFigure, KpiMetric, KpiTelemetry
-from gamelake.serving.kpis import definitions as kpi
-from gamelake.serving.kpis.aggregation import KpiUpdate
-from gamelake.serving.kpis.day_tables import DayTable
+from gamelake.serving.gold.history import TablePosition
+from gamelake.serving.kpis import tables as kpi
+from gamelake.serving.kpis.refresh import KpiRefresh, KpisRefreshed
+from gamelake.serving.kpis.sources import HOURS, waiting_since
 
-_SHOWN = (kpi.HOURLY, kpi.DAILY, kpi.ACTIVE_PLAYERS, kpi.RETENTION)
+_LATE = "gold/kpi_late"
 _DAILY = {
     "events": KpiMetric.DAY_EVENTS,
     "bookings": KpiMetric.DAY_BOOKINGS,
     "payers": KpiMetric.PAYERS,
     "conversion": KpiMetric.CONVERSION,
     "arpdau": KpiMetric.ARPDAU,
-    "players_error": KpiMetric.PLAYERS_ERROR,
     "sessions": KpiMetric.SESSIONS,
 }
 _QUANTILES = {"0.5": "session_seconds_p50", "0.9": "session_seconds_p90", "0.99": "session_seconds_p99"}
 _WINDOWS = {"1d": "dau", "7d": "wau", "30d": "mau"}
+_Rows = Iterable[Mapping[str, Any]]
 
 
-class NewestFigures:
-    """Remembers which day is the newest, so that a batch of late events shows nothing old."""
+def newest_figures(refresh: KpiRefresh, now: datetime) -> list[KpiFigure]:
+    """Read the figures of the newest day, and of the newest hour, that have begun and that any game has.
 
-    def __init__(self) -> None:
-        self._day = date.min
-
-    def in_tables(self, tables: Mapping[str, DayTable]) -> list[KpiFigure]:
-        """What tables that are open have of their newest day."""
-        days = tables[kpi.DAILY.name].days()
-        if not days:
-            return []
-        wanted = {table.name: {max(days)} for table in _SHOWN}
-        wanted[kpi.RETENTION.name] = tables[kpi.RETENTION.name].days()
-        return self.in_rows({name: tables[name].rows(of) for name, of in wanted.items()})
-
-    def in_rows(self, rows: Mapping[str, pa.Table]) -> list[KpiFigure]:
-        """The figures of the newest day of a batch, none if that day is older than the one shown.
-
-        Args:
-            rows: the rows that the batch wrote, by KPI table, with the columns of the table's definition.
-        """
-        newest = max(rows[kpi.DAILY.name].column("event_date").to_pylist(), default=date.min)
-        if newest < self._day or newest == date.min:
-            return []
-        self._day = newest
-        hours = _of(rows[kpi.HOURLY.name], "event_date", newest)
-        return [
-            *_of_hour(hours),
-            *_of_day(_of(rows[kpi.DAILY.name], "event_date", newest).to_pylist()),
-            *_of_players(_of(rows[kpi.ACTIVE_PLAYERS.name], "event_date", newest).to_pylist()),
-            *_of_cohorts(rows[kpi.RETENTION.name], newest),
-        ]
+    A game without a row there has no figure: its last ones would pass for present ones.
+    """
+    tables = {name: refresh.tables[name] for name in (kpi.DAILY.name, kpi.ACTIVE_PLAYERS.name, kpi.RETENTION.name)}
+    for table in tables.values():
+        table.open()
+    daily, active, cohorts = (table.rows() for table in tables.values())
+    day = pc.max(daily.filter(pc.field("event_date") <= now.date()).column("event_date")).as_py()
+    if day is None:
+        return []
+    of_day = pc.field("event_date") == day
+    return [
+        *_of_hour(refresh.sources.rows_of_day(HOURS.path, day), now),
+        *_of_day(daily.filter(of_day).to_pylist()),
+        *_of_late(refresh.sources.rows_of_day(_LATE, day)),
+        *_of_players(active.filter(of_day).to_pylist()),
+        *_of_cohorts(cohorts, day),
+    ]
 
 
-def _of(rows: pa.Table, column: str, day: date) -> pa.Table:
-    return rows.filter(pc.field(column) == pa.scalar(day))
-
-
-def _of_hour(hours: pa.Table) -> Iterator[KpiFigure]:
+def _of_hour(hours: pa.Table | None, now: datetime) -> Iterator[KpiFigure]:
+    if hours is None:
+        return
+    hours = hours.filter(
+        (pc.field("hour") <= pa.scalar(now, hours.schema.field("hour").type)) & (pc.field("events") > 0)
+    )
     newest = pc.max(hours.column("hour"))
+    if newest.as_py() is None:
+        return
     yield KpiFigure(KpiMetric.NEWEST_HOUR, (), newest.as_py().timestamp())
-    rows = hours.filter(pc.field("hour") == newest)
-    sums = rows.group_by("game_name").aggregate([("events", "sum"), ("bookings", "sum")])
-    for row in sums.to_pylist():
+    sums = hours.filter(pc.field("hour") == newest).group_by("game_name")
+    for row in sums.aggregate([("events", "sum"), ("bookings", "sum")]).to_pylist():
         yield KpiFigure(KpiMetric.HOUR_EVENTS, (row["game_name"],), row["events_sum"])
-        yield KpiFigure(KpiMetric.HOUR_BOOKINGS, (row["game_name"],), float(row["bookings_sum"]))
+        yield KpiFigure(KpiMetric.HOUR_BOOKINGS, (row["game_name"],), float(row["bookings_sum"] or 0))
 
 
-def _of_day(rows: Iterable[Mapping[str, Any]]) -> Iterator[KpiFigure]:
+def _of_day(rows: _Rows) -> Iterator[KpiFigure]:
     for row in rows:
         game = row["game_name"]
         for column, metric in _DAILY.items():
@@ -84,7 +75,14 @@ def _of_day(rows: Iterable[Mapping[str, Any]]) -> Iterator[KpiFigure]:
             yield KpiFigure(KpiMetric.SESSION_SECONDS, (game, quantile), row[column])
 
 
-def _of_players(rows: Iterable[Mapping[str, Any]]) -> Iterator[KpiFigure]:
+def _of_late(hours: pa.Table | None) -> Iterator[KpiFigure]:
+    if hours is not None:
+        for row in hours.group_by("game_name").aggregate([("arrived", "sum"), ("late", "sum")]).to_pylist():
+            if row["arrived_sum"]:
+                yield KpiFigure(KpiMetric.DAY_LATE_EVENTS, (row["game_name"],), row["late_sum"])
+
+
+def _of_players(rows: _Rows) -> Iterator[KpiFigure]:
     for row in rows:
         game = row["game_name"]
         yield KpiFigure(KpiMetric.STICKINESS, (game,), row["stickiness"])
@@ -102,19 +100,26 @@ def _of_cohorts(rows: pa.Table, today: date) -> Iterator[KpiFigure]:
 
 
 class KpiReporter:
-    """An observer of batches; begins with what the tables, which are open, hold already."""
+    """An observer of refreshes; none of its methods raises."""
 
-    def __init__(self, to: KpiTelemetry, tables: Mapping[str, DayTable]) -> None:
+    def __init__(self, to: KpiTelemetry, refresh: KpiRefresh) -> None:
         self._to = to
-        self._newest = NewestFigures()
-        self._show_what_is_there(tables)
+        self._refresh = refresh
+        self._positions: Mapping[str, TablePosition] = {}
 
     @harmless
-    def updated(self, updated: KpiUpdate, seconds: float) -> None:
-        """The tables have a batch."""
-        self._to.updated(updated.late, seconds)
-        self._to.show(self._newest.in_rows(updated.rows))
+    def refreshed(self, done: KpisRefreshed) -> None:
+        """Show the figures after a refresh."""
+        self._positions = done.positions
+        self._to.refreshed(done.seconds, len(done.failed))
+        self._to.show(newest_figures(self._refresh, datetime.now(UTC)))
+        self._show_delay()
 
     @harmless
-    def _show_what_is_there(self, tables: Mapping[str, DayTable]) -> None:
-        self._to.show(self._newest.in_tables(tables))
+    def failed(self) -> None:
+        """Show that a refresh brought nothing."""
+        self._positions = self._positions or self._refresh.positions()
+        self._show_delay()
+
+    def _show_delay(self) -> None:
+        self._to.wait_since(waiting_since(self._refresh.store, self._positions))

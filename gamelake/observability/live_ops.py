@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from gamelake.observability.metrics.live_ops import JudgedFigures, LiveOpsTelemetry
-from gamelake.serving.live_ops.detector import Detector
-from gamelake.serving.live_ops.signals import SignalKind
-from gamelake.serving.live_ops.watching import Judgement
+from gamelake.serving.live_ops.signals.detector import Detector
+from gamelake.serving.live_ops.signals.signals import SignalKind
+from gamelake.serving.live_ops.signals.watching import Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class LiveOpsReporter:
     detector: Detector
 
     def judged(self, judgement: Judgement, states: int) -> None:
-        """A batch was judged, and so many states changed."""
+        """Receive the judgement of a batch, and the number of states that changed."""
         closed = judgement.closed
         judged = JudgedFigures(
             states=states,

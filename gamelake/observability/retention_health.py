@@ -12,13 +12,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # the stubs do
 )
 from deltalake.exceptions import DeltaError
 
+from gamelake.contract.games import MaintenancePolicy
+from gamelake.delta.tables import open_table
 from gamelake.kafka import KafkaAccess
 from gamelake.maintenance.retentions import FOR_EVER, RetentionKind, contradictions, promised
 from gamelake.model.errors import GamelakeError, KafkaUnavailableError
-from gamelake.model.games import MaintenancePolicy
+from gamelake.objects.store import Store
 from gamelake.observability.health import HealthFinding, failed, passed, warned
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
 
 _ANSWER_SECONDS = 10.0
 # Longer than librdkafka's own time-out, whose error says why.
@@ -26,7 +26,7 @@ _RESULT_SECONDS = 2 * _ANSWER_SECONDS
 
 
 def topic_retention(kafka: KafkaAccess, topic: str) -> timedelta:
-    """The topic's own `retention.ms`, or the broker's where it has none.
+    """Return the topic's own `retention.ms`, or the broker's if it has none.
 
     Raises:
         KafkaUnavailableError: Kafka does not answer, refuses, or has no such topic.
@@ -60,14 +60,14 @@ def examine_retentions(policy: MaintenancePolicy, logs: timedelta, kafka: timede
     if kafka is not None:
         spans[RetentionKind.KAFKA] = kafka
     found = contradictions(spans)
-    remedy = "change maintenance: in contracts/games.yaml, or compose/kafka/topics.yaml (docs/operations.md)"
+    remedy = "change maintenance: in contracts/games.yaml, or compose/kafka/topics.yaml (docs/reference/storage.md)"
     if found:
         return [failed(_RETENTIONS, each, remedy) for each in found]
     return [passed(_RETENTIONS, f"{', '.join(sorted(spans))} fit together")]
 
 
 def shortest_log(store: Store, tables: Iterable[str]) -> timedelta:
-    """For how long the log of every table is kept by a cleaner that follows the table's own properties."""
+    """Return the shortest time that a cleaner, which follows the tables' own properties, keeps the log of a table."""
     spans = (_log_retention(_properties(store, table)) for table in tables)
     return min((span for span in spans if span is not None), default=DELTAS_LOG_RETENTION)
 
@@ -91,7 +91,7 @@ def _log_retention(properties: Mapping[str, str | None]) -> timedelta | None:
 def examine_backups(
     made: Sequence[datetime], policy: MaintenancePolicy, now: datetime, begun: datetime
 ) -> Iterator[HealthFinding]:
-    """Whether there are backups, and the newest is young enough; `begun` is how old the lakehouse is."""
+    """Examine whether there are backups, and the newest is young enough; `begun` is how old the lakehouse is."""
     if not made:
         if now - begun < policy.backup_interval:
             yield passed(_BACKUPS, "none yet, and the lakehouse is younger than the time between two")

@@ -8,12 +8,12 @@ from typing import Self
 
 from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment
-from gamelake.storage.settings import LakehouseSettings
+from gamelake.objects.settings import LakehouseSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorSettings:
-    """What an examination needs to know; without Kafka's address, Kafka is not asked."""
+    """The settings of an examination; without Kafka's address, Kafka is not asked."""
 
     lakehouse: LakehouseSettings
     games_file: Path

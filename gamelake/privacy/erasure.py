@@ -9,9 +9,16 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from gamelake.delta.log.codec import live_paths
+from gamelake.delta.log.table_log import TableLog, removal_times
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.delta.tables import open_table
+from gamelake.ledger.clones import Clones
 from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.logs import event_logger
+from gamelake.objects.leases import Lease
+from gamelake.objects.store import Store
 from gamelake.privacy.erasure_records import (
     ErasedTable,
     ErasureDone,
@@ -21,49 +28,25 @@ from gamelake.privacy.erasure_records import (
     PurgePlan,
     Reach,
 )
+from gamelake.privacy.lake_erasure import LakeErasure
 from gamelake.privacy.player_directory import IdentifiedPlayer
-from gamelake.privacy.row_eraser import RowEraser
 from gamelake.privacy.vault.vault import Vault
-from gamelake.storage.clones import Clones
-from gamelake.storage.delta_log import live_paths
-from gamelake.storage.leases import Lease
-from gamelake.storage.player_rows import PlayerFilter, PlayerTable, count_rows, player_tables, rows_in_file
-from gamelake.storage.rewrites import maintenance_lease, revision_lease
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog, removal_times
-from gamelake.storage.tables import open_table
+from gamelake.scans.player_rows import PlayerFilter, PlayerTable, count_rows, player_tables, rows_in_file
 
 log = event_logger(__name__)
 
 _DELETES_PER_CHECK = 100
 _ATTEMPTS, _PAUSE = 45, timedelta(seconds=1)
+_PLANS = 10
 
 Wait = Callable[[timedelta], bool]
-
-
-def plan_purge(
-    store: Store, run: str, tables: list[PlayerTable], player_filter: PlayerFilter, grace: timedelta
-) -> PurgePlan:
-    """Plan the deletion of removed files that still exist and have rows of the players.
-
-    Not only files of this run: compaction and earlier erasures leave files with the same rows behind too.
-    """
-    newest, planned = 0, []
-    for table in tables:
-        removed = removal_times(store, table.name)
-        paths = tuple(path for path in sorted(removed) if rows_in_file(store, table, path, player_filter))
-        if paths:
-            planned.append(PlannedFiles(table=table.name, paths=paths))
-            newest = max(newest, *(removed[path] for path in paths))
-    not_before = datetime.fromtimestamp(newest / 1000, UTC) + grace
-    return PurgePlan(run=run, not_before=not_before, tables=tuple(planned))
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerErasure:
     """Carries out erasures in one vault and one lakehouse.
 
-    `wait` sleeps for a time and returns whether to go on; `grace` is how long readers may still need a removed file.
+    `wait` sleeps for a time and returns whether to continue; `grace` is how long readers may still need a removed file.
     """
 
     vault: Vault
@@ -105,42 +88,22 @@ class PlayerErasure:
         """
         forgotten = self._forget(request)
         self.failpoints.reach(Failpoint.AFTER_FORGETTING)
-        player_filter = PlayerFilter(frozenset(request.pseudonyms))
-        tables, clones = ([], ()) if request.reach is Reach.VAULT else self._erase_rows(request, player_filter)
-        plan = self._purge(request, tables, player_filter) if request.reach is Reach.FILES else None
+        lake = LakeErasure(self.store, request, self.failpoints)
+        if request.reach is not Reach.VAULT:
+            lake.erase()
+        plan = self._purge(lake) if request.reach is Reach.FILES else None
         if request.reach is Reach.FILES and plan is None:
             return None
         done = ErasureDone(
             run=request.run,
             finished_at=datetime.now(UTC),
             forgotten=forgotten,
-            tables=self._erased_tables(request, tables, plan),
-            clones=clones,
+            tables=self._erased_tables(request, lake.tables, plan),
+            clones=tuple(lake.clones),
+            left=() if request.reach is Reach.VAULT else lake.left(),
         )
         ErasureRecords(self.store).finish(done)
         return done
-
-    def _erase_rows(
-        self, request: ErasureRequest, player_filter: PlayerFilter
-    ) -> tuple[list[PlayerTable], tuple[str, ...]]:
-        """Delete the rows of the players; returns the tables that were read, and the clones that were dropped."""
-        # The lease keeps out replays and restores, which could commit such rows again after this.
-        with revision_lease(self.store):
-            tables = player_tables(self.store)
-            for number, table in enumerate(tables, 1):
-                RowEraser(self.store, table, player_filter, request.run, self.failpoints).erase()
-                log.info("rows_erased", table=table.name, number=number, tables=len(tables))
-            # After the rows: clones that are made from now on have none of them.
-            return tables, self._drop_clones(player_filter)
-
-    def _drop_clones(self, player_filter: PlayerFilter) -> tuple[str, ...]:
-        """Drop the clones that have rows of the players; analysts clone again, without them."""
-        clones = Clones(self.store)
-        found = clones.with_rows_of(player_filter)
-        for clone in found:
-            clones.drop(clone)
-            log.info("clone_dropped", clone=clone.name, reason="it had rows of an erased player")
-        return tuple(clone.name for clone in found)
 
     def _forget(self, request: ErasureRequest) -> tuple[int, ...]:
         """Erase the players in the vault; returns the numbers of the erasures, those of earlier attempts included."""
@@ -161,25 +124,41 @@ class PlayerErasure:
                 break
         raise TransientError("the vault's files still have deleted rows, as other processes use them; try again")
 
-    def _purge(
-        self, request: ErasureRequest, tables: list[PlayerTable], player_filter: PlayerFilter
-    ) -> PurgePlan | None:
-        records = ErasureRecords(self.store)
-        plan = records.planned(request.run) or records.plan(
-            plan_purge(self.store, request.run, tables, player_filter, self.grace)
-        )
-        self.failpoints.reach(Failpoint.AFTER_PURGE_PLAN)
-        left = self._not_before(plan) - datetime.now(UTC)
-        if plan.tables and left > timedelta(0):
-            log.info("purge_waits", seconds=round(left.total_seconds()), action="then deletes the removed files")
-            if not self.wait(left):
-                return None
-        for table in plan.tables:
+    def _purge(self, lake: LakeErasure) -> PurgePlan | None:
+        """Delete removed files with rows of the players; None if the wait was interrupted."""
+        plan = self._settled_plan(lake)
+        for table in plan.tables if plan else ():
             with maintenance_lease(self.store, table.table) as lease:
                 # Before the comparison with the table: a delete may reach the store once a restore has the lease.
-                records.begin_deletion(request.run)
+                ErasureRecords(self.store).begin_deletion(lake.request.run)
                 self._delete_removed(table, lease)
         return plan
+
+    def _settled_plan(self, lake: LakeErasure) -> PurgePlan | None:
+        """Plan the deletion, wait for readers, and plan again until nothing has brought rows back meanwhile."""
+        records = ErasureRecords(self.store)
+        for _ in range(_PLANS):
+            plan = records.plan(lake.plan(self.grace))
+            self.failpoints.reach(Failpoint.AFTER_PURGE_PLAN)
+            not_before = self._not_before(plan)
+            if plan.tables and not self._waited_until(not_before):
+                return None
+            lake.erase()
+            # A file that was restored meanwhile was removed again: its readers have a grace of their own.
+            if not lake.plan(self.grace).without(plan).tables and self._not_before(plan) == not_before:
+                return plan
+        raise TransientError(
+            f"at each of {_PLANS} attempts a running job had written rows of the players again; nothing was deleted. "
+            "Let the streams and the gold job catch up, and run the erasure again"
+        )
+
+    def _waited_until(self, moment: datetime) -> bool:
+        """Wait until a time; returns False if the wait was interrupted."""
+        left = moment - datetime.now(UTC)
+        if left <= timedelta(0):
+            return True
+        log.info("purge_waits", seconds=round(left.total_seconds()), action="then deletes the removed files")
+        return self.wait(left)
 
     def _not_before(self, plan: PurgePlan) -> datetime:
         """When readers no longer need any planned file: after a restore, some were removed later than was planned."""
@@ -222,7 +201,7 @@ class PlayerErasure:
 
 
 class TableEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What a table has of the players: current rows, the files to rewrite, removed files with such rows."""
+    """The data that a table has of the players: current rows, the files to rewrite, removed files with such rows."""
 
     table: str
     rows: int
@@ -232,7 +211,7 @@ class TableEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErasureEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What an erasure would delete: keys and data in the vault, rows and files of tables, and clones (dry run)."""
+    """The data that an erasure would delete: keys and data in the vault, rows and files of tables, and clones."""
 
     keys: int
     sealed_data: int

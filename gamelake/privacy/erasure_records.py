@@ -7,18 +7,19 @@ import uuid
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import reduce
 
 import msgspec
 
+from gamelake.objects.records import Records
+from gamelake.objects.store import Store
 from gamelake.privacy.vault.vault import Erasure
-from gamelake.storage.store import Store
 
 _FOLDER = "_gamelake/erasures"
-_REQUESTED, _PURGE, _DELETING, _DONE = ".requested.json", ".purge.json", ".deleting.json", ".done.json"
 
 
 class Reach(StrEnum):
-    """How far an erasure reaches: the vault, rows of tables too, or old files too."""
+    """The reach of an erasure: the vault, rows of tables too, or old files too."""
 
     VAULT = "vault"
     ROWS = "rows"
@@ -37,7 +38,7 @@ class ErasureRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def new(cls, requested_by: str, game: str, pseudonyms: tuple[str, ...], reach: Reach) -> "ErasureRequest":
-        """A new request with the current time."""
+        """Create a request with the current time."""
         now = datetime.now(UTC)
         return cls(
             run=f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:12]}",
@@ -63,6 +64,21 @@ class PurgePlan(msgspec.Struct, frozen=True, kw_only=True):
     not_before: datetime
     tables: tuple[PlannedFiles, ...]
 
+    def without(self, earlier: "PurgePlan") -> "PurgePlan":
+        """Return the plan without the files that an earlier plan has."""
+        known = {(each.table, path) for each in earlier.tables for path in each.paths}
+        new = [(each.table, tuple(p for p in each.paths if (each.table, p) not in known)) for each in self.tables]
+        tables = tuple(PlannedFiles(table=table, paths=paths) for table, paths in new if paths)
+        return PurgePlan(run=self.run, not_before=self.not_before, tables=tables)
+
+    def joined(self, later: "PurgePlan") -> "PurgePlan":
+        """Return the plan with the files of a later one, to be deleted when readers need none of either."""
+        paths = {each.table: each.paths for each in self.tables}
+        for each in later.tables:
+            paths[each.table] = (*paths.get(each.table, ()), *each.paths)
+        tables = tuple(PlannedFiles(table=table, paths=paths[table]) for table in paths)
+        return PurgePlan(run=self.run, not_before=max(self.not_before, later.not_before), tables=tables)
+
 
 class DeletionBegun(msgspec.Struct, frozen=True, kw_only=True):
     """The note that the planned files of a run may be deleted at any time from now on."""
@@ -71,7 +87,7 @@ class DeletionBegun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErasedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """What an erasure deleted in one table: rows, its versions, the number of rewritten files, the purged files."""
+    """The result of an erasure in one table: deleted rows, its versions, number of rewritten files, purged files."""
 
     table: str
     rows: int
@@ -80,14 +96,28 @@ class ErasedTable(msgspec.Struct, frozen=True, kw_only=True):
     purged: tuple[str, ...] = ()
 
 
+class LeftFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The number of files of a table that still hold a pseudonym after an erasure."""
+
+    table: str
+    files: int
+
+
 class ErasureDone(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a run; `forgotten` are the numbers of the vault's erasures, `clones` the dropped ones."""
+    """The result of a run.
+
+    Attributes:
+        forgotten: the numbers of the vault's erasures.
+        clones: the dropped ones.
+        left: where the search after the erasure still found a pseudonym.
+    """
 
     run: str
     finished_at: datetime
     forgotten: tuple[int, ...]
     tables: tuple[ErasedTable, ...]
     clones: tuple[str, ...] = ()
+    left: tuple[LeftFiles, ...] = ()
 
 
 class ErasureRecords:
@@ -95,17 +125,23 @@ class ErasureRecords:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._requests = Records(store, f"{_FOLDER}/requested", ErasureRequest)
+        self._begun = Records(store, f"{_FOLDER}/deleting", DeletionBegun)
+        self._results = Records(store, f"{_FOLDER}/done", ErasureDone)
+
+    def _plans(self, run: str) -> Records[PurgePlan]:
+        return Records(self._store, f"{_FOLDER}/planned/{run}", PurgePlan)
 
     def begin(self, request: ErasureRequest) -> None:
         """Record a request, before anything is done."""
-        self._put(f"{request.run}{_REQUESTED}", request)
+        self._requests.add(request.run, request)
 
     def adopt(self, erasures: Iterable[Erasure]) -> None:
         """Record the erasures of the vault, each once, as requests that are done."""
-        there = set(self._store.paths(_FOLDER))
+        done = set(self._results.names())
         for erasure in erasures:
             run = f"{erasure.erased_at:%Y%m%dT%H%M%SZ}-vault-{erasure.number}"
-            if f"{_FOLDER}/{run}{_DONE}" not in there:
+            if run not in done:
                 self._adopt(erasure, run)
 
     def _adopt(self, erasure: Erasure, run: str) -> None:
@@ -122,55 +158,57 @@ class ErasureRecords:
         self.finish(ErasureDone(run=run, finished_at=erasure.erased_at, forgotten=(erasure.number,), tables=()))
 
     def plan(self, plan: PurgePlan) -> PurgePlan:
-        """Record the plan, or return that of an earlier attempt."""
-        self._put(f"{plan.run}{_PURGE}", plan)
-        standing = self.planned(plan.run)
-        assert standing is not None  # noqa: S101 # it was put, or was there
-        return standing
+        """Add a plan to those of the run; returns all of them as one."""
+        earlier = self.planned(plan.run)
+        new = plan if earlier is None else plan.without(earlier)
+        number = 1
+        while (earlier is None or new.tables) and not self._plans(plan.run).add(f"{number:06d}", new):
+            number += 1
+        joined = self.planned(plan.run)
+        assert joined is not None  # noqa: S101 # one was put, or was there
+        return joined
 
     def planned(self, run: str) -> PurgePlan | None:
-        """The plan of a run, None if it has none."""
-        content = self._store.get(f"{_FOLDER}/{run}{_PURGE}")
-        return None if content is None else msgspec.json.decode(content, type=PurgePlan)
+        """Return all plans of a run as one, None if it has none."""
+        plans = self._plans(run).all()
+        return reduce(PurgePlan.joined, plans) if plans else None
 
     def begin_deletion(self, run: str) -> None:
         """Record that the planned files of a run are deleted next."""
-        self._put(f"{run}{_DELETING}", DeletionBegun(run=run))
+        self._begun.add(run, DeletionBegun(run=run))
 
     def being_deleted(self, table: str) -> frozenset[str]:
-        """The files of a table, under its folder, that unfinished runs may delete at any time: they have begun to."""
-        runs = {kind: self._runs(kind) for kind in (_DELETING, _DONE)}
-        plans = [self.planned(run) for run in sorted(runs[_DELETING] - runs[_DONE])]
+        """Return the files of a table, under its folder, that unfinished runs have begun to delete."""
+        # In this order: a run that begins to delete between the listings counts.
+        done = set(self._results.names())
+        plans = [self.planned(run) for run in self._begun.names() if run not in done]
         planned = (each for plan in plans if plan for each in plan.tables)
         return frozenset(path for each in planned if each.table == table for path in each.paths)
 
-    def _runs(self, kind: str) -> set[str]:
-        names = (path.rsplit("/", 1)[-1] for path in self._store.paths(_FOLDER))
-        return {name.removesuffix(kind) for name in names if name.endswith(kind)}
-
     def finish(self, done: ErasureDone) -> None:
         """Record the result of a run."""
-        self._put(f"{done.run}{_DONE}", done)
+        self._results.add(done.run, done)
 
     def requests(self) -> list[ErasureRequest]:
-        """All requests, oldest first."""
-        return [self._read(path) for path in self._store.paths(_FOLDER) if path.endswith(_REQUESTED)]
+        """Return all requests, oldest first."""
+        return self._requests.all()
+
+    def erased_pseudonyms(self) -> frozenset[str]:
+        """Return the players whose rows were to be deleted, done or not."""
+        requests = (each for each in self.requests() if each.reach is not Reach.VAULT)
+        return frozenset(pseudonym for each in requests for pseudonym in each.pseudonyms)
+
+    def requested_after(self, moment: datetime) -> list[ErasureRequest]:
+        """Return the requests since a moment; on an object store only these are listed."""
+        names = self._requests.names(after=f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}")
+        return list(self._requests.read_many(names))
 
     def requested_since(self, known: Collection[str]) -> dict[str, ErasureRequest]:
-        """The requests by run, except the known runs."""
-        paths = (path for path in self._store.paths(_FOLDER) if path.endswith(_REQUESTED))
-        runs = {path.rsplit("/", 1)[-1].removesuffix(_REQUESTED): path for path in paths}
-        return {run: self._read(path) for run, path in runs.items() if run not in known}
+        """Return the requests by run, except the known runs."""
+        new = [run for run in self._requests.names() if run not in known]
+        return {request.run: request for request in self._requests.read_many(new)}
 
     def unfinished(self) -> list[ErasureRequest]:
-        """The requests without a result."""
-        paths = self._store.paths(_FOLDER)
-        done = {path.removesuffix(_DONE) for path in paths if path.endswith(_DONE)}
-        asked = [path for path in paths if path.endswith(_REQUESTED)]
-        return [self._read(path) for path in asked if path.removesuffix(_REQUESTED) not in done]
-
-    def _read(self, path: str) -> ErasureRequest:
-        return msgspec.json.decode(self._store.get(path) or b"", type=ErasureRequest)
-
-    def _put(self, name: str, content: msgspec.Struct) -> None:
-        self._store.put_new(f"{_FOLDER}/{name}", msgspec.json.format(msgspec.json.encode(content)))
+        """Return the requests without a result."""
+        done = set(self._results.names())
+        return list(self._requests.read_many(run for run in self._requests.names() if run not in done))

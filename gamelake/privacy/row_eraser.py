@@ -12,12 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gamelake.model.errors import TransientError
-from gamelake.model.failpoints import Failpoint, Failpoints
-from gamelake.storage.appends import TableHead
-from gamelake.storage.columns import without_views
-from gamelake.storage.data_files import DataFile
-from gamelake.storage.delta_log import (
+from gamelake.delta.columns import without_views
+from gamelake.delta.data_files import DataFile
+from gamelake.delta.log.codec import (
     ERASURE_NOTE,
     Action,
     FileEntry,
@@ -27,12 +24,14 @@ from gamelake.storage.delta_log import (
     now_milliseconds,
     remove_action,
 )
-from gamelake.storage.leases import Lease
-from gamelake.storage.player_rows import PlayerFilter, PlayerTable, rows_in_file
-from gamelake.storage.rewrites import commit_rewrite, discard, maintenance_lease, write_replacement
-from gamelake.storage.store import Store
-from gamelake.storage.table_features import TableUse
-from gamelake.storage.tables import open_table
+from gamelake.delta.log.table_features import TableDemands, TableUse
+from gamelake.delta.rewrites import PATIENT_TIMING, commit_rewrite, discard, maintenance_lease, write_replacement
+from gamelake.delta.tables import open_table
+from gamelake.model.errors import TransientError
+from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.objects.leases import Lease, LeaseTiming
+from gamelake.objects.store import Store
+from gamelake.scans.player_rows import PlayerFilter, PlayerTable, rows_in_file
 
 _ATTEMPTS = 100
 _ROWS_AT_ONCE = 2_000_000
@@ -48,7 +47,7 @@ class RewrittenFile:
 
 
 def erasure_actions(rewritten: Sequence[RewrittenFile], run: str) -> list[Action]:
-    """The actions of a commit that replaces files by their rewritten ones, which exist already."""
+    """Return the actions of a commit that replaces files by their rewritten ones, which exist already."""
     now = now_milliseconds()
     adds = [add_action(file, now) for each in rewritten for file in each.new]
     metrics = {
@@ -70,29 +69,32 @@ class RowEraser:
     player_filter: PlayerFilter
     run: str
     failpoints: Failpoints = field(default_factory=Failpoints)
+    timing: LeaseTiming = PATIENT_TIMING
     _clean: set[str] = field(default_factory=set)
 
-    def erase(self) -> None:
-        """Commit until no row of the newest version belongs to the players.
+    def erase(self) -> bool:
+        """Commit until no row of the newest version belongs to the players; returns False if none did.
 
         Raises:
             TransientError: at every attempt rows of the players had arrived since, or other writers removed the same
                 files; or another process holds the maintenance lease.
             StoreError: the table has a feature, or a kind of partition column, that is not ours to write.
         """
-        with maintenance_lease(self.store, self.table.name) as lease:
-            self._erase(lease)
+        with maintenance_lease(self.store, self.table.name, self.timing) as lease:
+            return self._erase(lease)
 
-    def _erase(self, lease: Lease) -> None:
+    def _erase(self, lease: Lease) -> bool:
         commits = 0
         for _ in range(_ATTEMPTS):
             handle = open_table(self.store.location, self.table.name)
-            head = TableHead.of(handle, self.run, TableUse.REWRITE)
+            TableDemands.of(handle).require(handle.table_uri, TableUse.REWRITE)
             rewritten = list(self._rewritten(live_files(handle)))
             if not rewritten:
-                return
+                return commits > 0
             self.failpoints.reach(Failpoint.AFTER_ERASED_FILES)
-            if commit_rewrite(self.store, self.table.name, head.version, erasure_actions(rewritten, self.run), lease):
+            if commit_rewrite(
+                self.store, self.table.name, handle.version(), erasure_actions(rewritten, self.run), lease
+            ):
                 commits += 1
                 self._clean |= {file.path for each in rewritten for file in each.new}
                 self.failpoints.reach(Failpoint.AFTER_ERASED_TABLE)
@@ -128,7 +130,7 @@ class RowEraser:
             rows += parquet.metadata.row_group(group).num_rows
             if rows >= _ROWS_AT_ONCE or group == parquet.num_row_groups - 1:
                 part = _without_views(parquet.read_row_groups(groups))
-                kept = part.filter(pc.invert(self.player_filter.rows_in(part[self.table.column])))
+                kept = part.filter(pc.invert(self.table.rows_in(part, self.player_filter)))
                 if kept.num_rows:
                     yield kept
                 groups, rows = [], 0

@@ -16,8 +16,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gamelake.privacy.search_terms import Hit, SearchTerms
-from gamelake.storage.store import Store
+from gamelake.objects.store import Store
+from gamelake.scans.search_terms import Hit, SearchTerms
 
 _PART = 4 << 20
 _DECOMPRESSED_AT_ONCE = 512 << 20
@@ -34,10 +34,10 @@ class UnreadableError(Exception):
 
 
 def decompressed(content: bytes, depth: int = _DEPTH) -> Iterator[bytes]:
-    """The decompressed content of a file in parts; nothing if it is not compressed.
+    """Yield the decompressed content of a file in parts; nothing if it is not compressed.
 
     Raises:
-        UnreadableError: it starts like a compressed file, and is none.
+        UnreadableError: it starts like a compressed file, and is not one.
     """
     decompress = next((decompress for magic, decompress in _DECOMPRESSORS.items() if content.startswith(magic)), None)
     if decompress is None or not depth:
@@ -54,7 +54,7 @@ def decompressed(content: bytes, depth: int = _DEPTH) -> Iterator[bytes]:
 
 
 def sqlite_rows(file: Path) -> Iterator[bytes]:
-    """All values of all tables of an SQLite file; nothing for another file.
+    """Yield all values of all tables of an SQLite file; nothing for another file.
 
     In the file a value may be split over pages, so that its bytes are not adjacent.
 
@@ -195,7 +195,7 @@ class Scanner:
         self.scan.found += sorted(new)[: _MOST_FOUND - len(self.scan.found)]
 
     def hits(self, data: bytes) -> set[Hit]:
-        """The terms in some bytes."""
+        """Return the terms in some bytes."""
         self.scan.bytes += len(data)
         return self._terms.in_bytes(data)
 

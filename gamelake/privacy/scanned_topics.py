@@ -55,7 +55,7 @@ def _scan_partition(scanner: Scanner, consumer: Consumer, end: TopicPartition) -
 
 
 def _is_end(message: Message) -> bool:
-    """Whether this is the end of its partition.
+    """Return True if this is the end of its partition.
 
     Raises:
         KafkaException: it is an error that keeps records from being read.

@@ -9,8 +9,8 @@ from typing import Self
 from gamelake.model.environment import Environment, failpoint_setting
 from gamelake.model.failpoints import Kill
 from gamelake.model.options import LineageOptions, lineage_options
+from gamelake.objects.settings import LakehouseSettings
 from gamelake.privacy.vault.settings import VaultSettings
-from gamelake.storage.settings import LakehouseSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

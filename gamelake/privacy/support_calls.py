@@ -8,7 +8,7 @@ import msgspec
 
 
 class SupportAction(StrEnum):
-    """What support staff may ask about a player."""
+    """A question or action of support staff about a player."""
 
     EXPORT = "export"
     ERASURE = "erasure"
@@ -36,14 +36,14 @@ class SupportCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def encode_call(call: SupportCall) -> bytes:
-    """A call as the value of a Kafka record."""
+    """Encode a call as the value of a Kafka record."""
     return msgspec.json.encode(call)
 
 
 def decode_call(value: bytes) -> SupportCall:
-    """The call of a Kafka record's value.
+    """Decode the call of a Kafka record's value.
 
     Raises:
-        msgspec.MsgspecError: it is no support call.
+        msgspec.MsgspecError: it is not a support call.
     """
     return msgspec.json.decode(value, type=SupportCall)

@@ -7,18 +7,16 @@ from enum import StrEnum
 
 import msgspec
 import pyarrow as pa
-from deltalake.exceptions import TableNotFoundError
 
-from gamelake.model.naming import TABLE_CHECKS
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.comments import CommentsOf, no_comments
-from gamelake.storage.commits import CommitConflictError, commit_with_retry
-from gamelake.storage.data_files import DataFile, write_rows
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.rewrites import Replacement
-from gamelake.storage.store import Store
-from gamelake.storage.tables import delta_schema_json, open_table
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.comments import CommentsOf, no_comments
+from gamelake.delta.commits import CommitConflictError, commit_with_retry
+from gamelake.delta.owned_tables import OwnedTable, Replacement
+from gamelake.model.logs import event_logger
+from gamelake.model.naming import TABLE_CHECKS, game_table
+from gamelake.objects.store import Store
+
+log = event_logger(__name__)
 
 _DAY = "day"
 _SCHEMA = pa.schema(
@@ -33,6 +31,9 @@ _SCHEMA = pa.schema(
     ]
 )
 _ATTEMPTS = 20
+_LONGEST_DETAIL = 500
+# The finding of a table whose checks could not be made.
+CHECKS_RAN = "checks_ran"
 
 
 class CheckStatus(StrEnum):
@@ -51,7 +52,7 @@ class Bounds:
     most: float | None
 
     def hold(self, observed: float) -> bool:
-        """Whether a value lies in the range."""
+        """Return True if a value lies in the range."""
         return (self.least is None or observed >= self.least) and (self.most is None or observed <= self.most)
 
     @property
@@ -77,6 +78,20 @@ class TableFinding(msgspec.Struct, frozen=True, kw_only=True):
     bounds: Bounds | None = None
 
 
+def checks_failed(game: str, error: str) -> TableFinding:
+    """Return the finding that a game's checks could not be made, and why."""
+    log.error("game_not_checked", game=game, error=error)
+    return TableFinding(
+        table=game_table(game),
+        check=CHECKS_RAN,
+        status=CheckStatus.FAILED,
+        observed=1.0,
+        expected=0.0,
+        detail=error[:_LONGEST_DETAIL],
+        bounds=Bounds(0, 0),
+    )
+
+
 def write_findings(
     store: Store, day: date, findings: Sequence[TableFinding], comments: CommentsOf = no_comments
 ) -> None:
@@ -86,24 +101,19 @@ def write_findings(
         TransientError: other writers committed first at every attempt.
     """
     rows = [{_DAY: day, **msgspec.structs.asdict(each), "status": each.status.value} for each in findings]
-    file = write_rows(
-        store, TABLE_CHECKS, pa.Table.from_pylist(rows, schema=_SCHEMA).drop_columns([_DAY]), {_DAY: str(day)}
+    table = OwnedTable(
+        store=store, path=TABLE_CHECKS, schema=_SCHEMA, partition_by=(_DAY,), comments=comments(TABLE_CHECKS)
     )
-    commit_with_retry(TABLE_CHECKS, _ATTEMPTS, lambda: _commit(store, day, file, comments))
+    file = table.write(pa.Table.from_pylist(rows, schema=_SCHEMA).drop_columns([_DAY]), {_DAY: str(day)})
 
+    def attempt() -> None:
+        handle = table.open()
+        change = Replacement(
+            files=[file],
+            removed=table.files(handle, lambda each: each.partition[_DAY] == str(day)),
+            transaction=BatchTransaction("table-checks", day.toordinal()),
+        )
+        if not table.commit(handle, change):
+            raise CommitConflictError
 
-def _commit(store: Store, day: date, file: DataFile, comments: CommentsOf) -> None:
-    try:
-        handle = open_table(store.location, TABLE_CHECKS)
-    except TableNotFoundError:
-        handle = None
-    replacement = Replacement(
-        entry=TableFiles(table=TABLE_CHECKS, partition_by=(_DAY,), schema=delta_schema_json(_SCHEMA), files=(file,)),
-        removed=[each for each in live_files(handle) if each.partition[_DAY] == str(day)] if handle else [],
-        transaction=BatchTransaction("table-checks", day.toordinal()),
-        table_id=str(handle.metadata().id) if handle else "",
-        properties=None if handle else {},
-        comments=comments(TABLE_CHECKS),
-    )
-    if not replacement.commit(store, handle.version() + 1 if handle else 0):
-        raise CommitConflictError
+    commit_with_retry(TABLE_CHECKS, _ATTEMPTS, attempt)

@@ -33,7 +33,7 @@ def check_rules(rules: RuleSet, columns: pa.Schema, games: Collection[str]) -> C
         games: the games of the contract; empty if any game is accepted.
 
     Raises:
-        ContractError: a rule has an unknown column or game, or is no condition; the message has its file and line.
+        ContractError: a rule has an unknown column or game, or is not a condition; the message has its file and line.
     """
     known = {name.lower() for name in columns.names} | {EVENT_DATE}
     empty = rows_without_zones(pa.RecordBatch.from_pylist([], schema=columns)).append_column(

@@ -11,20 +11,18 @@ from datetime import date, datetime
 import msgspec
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
+from gamelake.delta.appends import BatchTransaction, schema_of
+from gamelake.delta.comments import CommentsOf, no_comments
+from gamelake.delta.commits import CommitConflictError, commit_with_retry
+from gamelake.delta.data_files import DataFile
+from gamelake.delta.log.codec import FileEntry
+from gamelake.delta.owned_tables import OwnedTable, Replacement
+from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.model.naming import QUALITY, rules_path
+from gamelake.objects.store import Store
 from gamelake.quality.rules import RuleSet, Severity
-from gamelake.storage.appends import BatchTransaction, schema_of
-from gamelake.storage.comments import CommentsOf, no_comments
-from gamelake.storage.commits import CommitConflictError, commit_with_retry
-from gamelake.storage.data_files import DataFile, write_rows
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import FileEntry, live_files
-from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
-from gamelake.storage.rewrites import Replacement
-from gamelake.storage.store import Store
-from gamelake.storage.tables import delta_schema_json, open_table
+from gamelake.scans.datasets import dataset
 
 SCHEMA = pa.schema(
     [
@@ -91,11 +89,16 @@ class QualityTable:
     comments: CommentsOf = no_comments
 
     @property
+    def _table(self) -> OwnedTable:
+        comments = self.comments(QUALITY)
+        return OwnedTable(store=self.store, path=QUALITY, schema=SCHEMA, partition_by=(_DAY,), comments=comments)
+
+    @property
     def _app_id(self) -> str:
         return f"quality-{self.stream}"
 
     def catch_up(self) -> int:
-        """Add the batches that the table lacks; gives how many.
+        """Add the batches that the table lacks. Return their number.
 
         Raises:
             TransientError: other writers committed first at every attempt.
@@ -109,7 +112,7 @@ class QualityTable:
         """Add the next batches after one; None if there are none."""
 
         def attempt() -> _Part | None:
-            handle = _opened(self.store)
+            handle = self._table.open()
             last = handle.transaction_version(self._app_id) if handle else None
             after = beyond if last is None else max(beyond, last)
             manifests = Manifests(self.store, self.stream)
@@ -127,21 +130,13 @@ class QualityTable:
 
     def _commit(self, handle: DeltaTable | None, figures: dict[tuple[object, ...], list[int]], batch: int) -> bool:
         days = {key[0] for key in figures}
-        removed = [file for file in live_files(handle) if _day_of(file) in days] if handle else []
+        removed = self._table.files(handle, lambda file: _day_of(file) in days)
         for key, counts in _read(self.store, handle, removed) if handle else ():
             known = figures.setdefault(key, [0, 0])
             figures[key] = [known[0] + counts[0], known[1] + counts[1]]
         files = [self._written(figures, day) for day in sorted(days, key=str)]
-        version = handle.version() + 1 if handle else 0
-        replacement = Replacement(
-            entry=TableFiles(table=QUALITY, partition_by=(_DAY,), schema=delta_schema_json(SCHEMA), files=tuple(files)),
-            removed=removed,
-            transaction=BatchTransaction(self._app_id, batch),
-            table_id=str(handle.metadata().id) if handle else "",
-            properties=None if handle else {},
-            comments=self.comments(QUALITY),
-        )
-        return replacement.commit(self.store, version)
+        transaction = BatchTransaction(self._app_id, batch)
+        return self._table.commit(handle, Replacement(files=files, removed=removed, transaction=transaction))
 
     def _written(self, figures: dict[tuple[object, ...], list[int]], day: object) -> DataFile:
         rows = [
@@ -150,14 +145,7 @@ class QualityTable:
             if key[0] == day
         ]
         table = pa.Table.from_pylist(rows, schema=SCHEMA).drop_columns([_DAY])
-        return write_rows(self.store, QUALITY, table, {_DAY: str(day)})
-
-
-def _opened(store: Store) -> DeltaTable | None:
-    try:
-        return open_table(store.location, QUALITY)
-    except TableNotFoundError:
-        return None
+        return self._table.write(table, {_DAY: str(day)})
 
 
 def _day_of(file: FileEntry) -> date:

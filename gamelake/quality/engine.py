@@ -3,14 +3,13 @@
 Timestamps have no time zone in it and are in UTC: DuckDB needs an extension for time zones.
 """
 
-from functools import cache
-
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelake.storage.far_times import timestamps_in, with_changed_times, with_numbers
-from gamelake.storage.sql_engine import without_zones
+from gamelake.model.worker_cache import per_worker
+from gamelake.scans.far_times import timestamps_in, with_changed_times, with_numbers
+from gamelake.scans.sql_engine import without_zones
 
 _MEMORY = "512MiB"
 ROWS = "rows"
@@ -18,8 +17,7 @@ ROWS = "rows"
 _FIRST, _LAST = -9_223_372_022_400_000_000, 2**63 - 2
 
 
-@cache
-def _connection() -> duckdb.DuckDBPyConnection:
+def _connect() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(
         ":memory:",
         config={"threads": 1, "memory_limit": _MEMORY, "enable_external_access": "false", "temp_directory": ""},
@@ -29,12 +27,12 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def engine() -> duckdb.DuckDBPyConnection:
-    """A cursor of this process's engine, for the calling thread."""
-    return _connection().cursor()
+    """Return a cursor of this process's engine, for the calling thread."""
+    return per_worker(duckdb.DuckDBPyConnection, (), _connect).cursor()
 
 
 def rows_without_zones(rows: pa.RecordBatch) -> pa.Table:
-    """The same columns in the same order; timestamps, also nested ones, in microseconds without a time zone.
+    """Return the same columns in the same order; timestamps, also nested ones, in microseconds without a time zone.
 
     A timestamp beyond DuckDB's limits becomes the nearest one that it can hold: as text or in a calculation it would be
     an internal error, which would stop the task, and with it the stream.

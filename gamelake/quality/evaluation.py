@@ -9,16 +9,13 @@ from functools import cached_property, lru_cache
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from gamelake.model.arrays import Flags, Ints
 from gamelake.quality.checking import EVENT_DATE, CheckedRules
 from gamelake.quality.engine import ROWS, engine, rows_without_zones
 from gamelake.quality.rules import QualityRule
 from gamelake.quality.vectors import Columns, Kernel, NoKernelError, kernel_of
-
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 # A column with fewer distinct texts than one per this many rows is evaluated once per distinct text.
 _REPEATED = 8
@@ -56,7 +53,7 @@ class RowsByGame:
         return int(np.count_nonzero(np.bincount(self.codes[self.codes >= 0])))
 
     def broken(self, kernel: Kernel, names: tuple[str, ...], games: frozenset[int] | None) -> Flags | None:
-        """The rows for which a condition is false (bool, one per row); None if there are none.
+        """Return the rows for which a condition is false (bool, one per row); None if there are none.
 
         Args:
             kernel: the condition.
@@ -139,7 +136,7 @@ class BrokenRule:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How each rule is evaluated on rows of one schema: by a kernel, by the engine, or not, if the types don't fit.
+    """The way to evaluate each rule on rows of one schema: by a kernel, by the engine, or not, if the types don't fit.
 
     `unlike` are columns with mostly distinct texts.
     """
@@ -162,7 +159,7 @@ class Evaluator:
     _connection: duckdb.DuckDBPyConnection = field(default_factory=engine)
 
     def broken(self, rows: pa.RecordBatch, games: tuple[str, ...], codes: Ints) -> list[BrokenRule]:
-        """The rules that some rows break.
+        """Return the rules that some rows break.
 
         Args:
             rows: in the columns of silver.
@@ -181,7 +178,7 @@ class Evaluator:
         return [BrokenRule(rule, found[rule]) for rule in self.checked.rules.rules if rule in found]
 
     def not_evaluated(self, rows: pa.RecordBatch) -> tuple[QualityRule, ...]:
-        """The rules that can't be evaluated on rows with these columns, as their types differ from the known ones."""
+        """Return the rules that can't be evaluated on rows with these columns: the types differ from the known ones."""
         return self._plan(rows.schema, self._columns(rows.slice(0, 0))).unjudged
 
     @cached_property

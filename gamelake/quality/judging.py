@@ -3,22 +3,20 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Protocol
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from gamelake.ledger.manifests import Judged, RuleCount
+from gamelake.model.arrays import Flags, Ints
 from gamelake.model.errors import BrokenRuleError
 from gamelake.model.naming import game_of
+from gamelake.model.worker_cache import per_worker
 from gamelake.quality.checking import CheckedRules
-from gamelake.quality.evaluation import BrokenRule, Evaluator, Flags
+from gamelake.quality.evaluation import BrokenRule, Evaluator
 from gamelake.quality.rules import QualityRule, Severity
-from gamelake.storage.manifests import Judged, RuleCount
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +55,25 @@ class Judge(Protocol):
         """
 
     def quarantined(self) -> list[QuarantinedRows]:
-        """The rows to quarantine since the last call."""
+        """Return the rows to quarantine since the last call."""
 
     def judged(self) -> Judged:
-        """The counts since the last call."""
+        """Return the counts since the last call."""
 
 
 class NoOpJudge:
     """For a lakehouse without rules."""
 
     def exclude(self, rows: pa.RecordBatch, tables: Sequence[str], codes: Ints, records: Ints) -> Flags:
-        """All false (bool, one per row)."""
+        """Exclude no row: all false (bool, one per row)."""
         return np.zeros(len(rows), np.bool_)
 
     def quarantined(self) -> list[QuarantinedRows]:
-        """No rows."""
+        """Return no rows."""
         return []
 
     def judged(self) -> Judged:
-        """No counts."""
+        """Return no counts."""
         return Judged()
 
 
@@ -141,12 +139,12 @@ class RuleJudge:
             self._counts.quarantined[deciding_rule(rules).name] += int(count)
 
     def quarantined(self) -> list[QuarantinedRows]:
-        """The rows to quarantine since the last call."""
+        """Return the rows to quarantine since the last call."""
         offenders, self._offenders = self._offenders, []
         return offenders
 
     def judged(self) -> Judged:
-        """The counts since the last call."""
+        """Return the counts since the last call."""
         counts, self._counts = self._counts, _Counts()
         return Judged(
             rules=self._rules.fingerprint,
@@ -168,7 +166,7 @@ class RuleJudge:
 
 
 def deciding_rule(rules: Sequence[QualityRule]) -> QualityRule:
-    """The first rule in the list that quarantines."""
+    """Return the first rule in the list that quarantines."""
     return next(rule for rule in rules if rule.severity is Severity.QUARANTINE)
 
 
@@ -212,18 +210,17 @@ def _first_rules(broken: Sequence[BrokenRule], severity: Severity, chosen: Flags
 
 
 def judge_for(checked: CheckedRules) -> Judge:
-    """The judge of one task."""
+    """Return the judge of one task."""
     return RuleJudge(checked) if checked.rules.rules else NoOpJudge()
 
 
-# One for all tasks of a worker process: kernels for each schema are compiled once, not once per batch.
-@lru_cache(maxsize=4)
 def _evaluator(checked: CheckedRules) -> Evaluator:
-    return Evaluator(checked)
+    """Return the evaluator of this process, which keeps compiled kernels; around a change of the rules it has both."""
+    return per_worker(Evaluator, checked, lambda: Evaluator(checked), most=2)
 
 
 def merge_judged(parts: Iterable[Judged]) -> Judged:
-    """The sum of the counts of several tasks."""
+    """Sum the counts of several tasks."""
     parts = list(parts)
     counts: dict[tuple[str, str], RuleCount] = {}
     for each in (count for part in parts for count in part.counts):

@@ -39,7 +39,7 @@ def parse(text: str) -> Predicate:
     """Parse a condition.
 
     Raises:
-        ContractError: the text is no expression, names no column, or its result may change for the same row.
+        ContractError: the text is not an expression, names no column, or its result may change for the same row.
     """
     found = parse_expression(text)
     if not found.columns:
@@ -51,12 +51,12 @@ def parse_expression(text: str) -> Predicate:
     """Parse an expression, which may be a constant.
 
     Raises:
-        ContractError: the text is no expression, or its result may change for the same row.
+        ContractError: the text is not an expression, or its result may change for the same row.
     """
     serialized = _query("SELECT json_serialize_sql(?)", f"SELECT ({text}\n)")
     tree = json.loads(serialized)
     if tree.get("error", True):
-        raise ContractError(f"is no SQL expression: {tree.get('error_message')}")
+        raise ContractError(f"is not a SQL expression: {tree.get('error_message')}")
     expression = _only_expression(tree)
     for node in _nodes(expression):
         _check(node)
@@ -79,12 +79,12 @@ class Constant:
 
 @lru_cache(maxsize=4096)
 def expression_of(text: str) -> Node:
-    """The syntax tree of an expression that `parse` has accepted."""
+    """Return the syntax tree of an expression that `parse` has accepted."""
     return _only_expression(json.loads(_query("SELECT json_serialize_sql(?)", f"SELECT {text}")))
 
 
 def constant_of(node: Node) -> Constant | None:
-    """The value of a part of an expression; None if the part has a column."""
+    """Return the value of a part of an expression; None if the part has a column."""
     if any(each["class"] == "COLUMN_REF" for each in _nodes(node)):
         return None
     return _literal(node) or _computed(json.dumps(node))

@@ -6,9 +6,9 @@ columns of a game, or a column with different types in two games, can't make a r
 
 import pyarrow as pa
 
+from gamelake.delta.columns import MICROSECONDS_UTC
 from gamelake.quality.engine import ROWS, engine, rows_without_zones
 from gamelake.quality.judging import QuarantinedRows, deciding_rule
-from gamelake.storage.columns import MICROSECONDS_UTC
 
 # Long values last: Delta keeps statistics of the first columns.
 _VERDICT = ("rule", "fingerprint", "severity", "broken", "game")
@@ -18,7 +18,7 @@ LONG_COLUMNS = frozenset({"row", "value"})
 
 
 def as_quarantine(offenders: QuarantinedRows, common: pa.RecordBatch, records: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of the quarantine table, in the order of `offenders`.
+    """Return the rows of the quarantine table, in the order of `offenders`.
 
     Args:
         offenders: the rows to quarantine.

@@ -9,16 +9,16 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from gamelake.contract.games import SnakeName
+from gamelake.contract.located_yaml import LocatedDocument, declaration, load_declaration, refused_by_file
 from gamelake.model.errors import ContractError
-from gamelake.model.games import SnakeName
-from gamelake.model.located_yaml import LocatedDocument, load_located
 from gamelake.quality.predicate import parse
 
 Text = Annotated[str, msgspec.Meta(min_length=1, pattern=r"\S")]
 
 
 class Severity(StrEnum):
-    """What happens to a row that breaks a rule; the most severe first."""
+    """The consequence for a row that breaks a rule; the most severe first."""
 
     FAIL = "fail"
     QUARANTINE = "quarantine"
@@ -69,7 +69,7 @@ class QualityRule:
         return hashlib.sha256(f"{self.severity}\n{self.expect}".encode()).hexdigest()[:12]
 
     def applies_to(self, game: str) -> bool:
-        """Whether the rule applies to rows of a game."""
+        """Return True if the rule applies to rows of a game."""
         return not self.games or game in self.games
 
 
@@ -86,13 +86,14 @@ class RuleSet:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12] if parts else ""
 
     def of(self, game: str) -> tuple[QualityRule, ...]:
-        """The rules that apply to a game."""
+        """Return the rules that apply to a game."""
         return tuple(rule for rule in self.rules if rule.applies_to(game))
 
 
 NO_RULES = RuleSet()
 
 
+@declaration
 def load_rules(folder: Path) -> RuleSet:
     """Read all rules of a folder.
 
@@ -100,10 +101,10 @@ def load_rules(folder: Path) -> RuleSet:
         ContractError: a file or a rule is invalid; the message has file, line and remedy.
     """
     if not folder.is_dir():
-        raise ContractError(f"{folder}: is no folder; put the rules there, or unset GAMELAKE_RULES")
+        raise ContractError(f"{folder}: is not a folder; put the rules there, or unset GAMELAKE_RULES")
     rules: dict[str, QualityRule] = {}
     for path in sorted(folder.glob("*.yaml")):
-        for rule in _rules_of(load_located(path)):
+        for rule in _rules_of(path):
             if rule.name in rules:
                 other = rules[rule.name].location
                 raise ContractError(
@@ -114,19 +115,18 @@ def load_rules(folder: Path) -> RuleSet:
     return RuleSet(tuple(sorted(rules.values(), key=lambda rule: (order.index(rule.severity), rule.name))))
 
 
-def _rules_of(document: LocatedDocument) -> list[QualityRule]:
-    try:
-        file = msgspec.convert(document.value, _RulesFile)
-    except msgspec.ValidationError as error:
-        raise ContractError(document.describe(error)) from error
+@declaration
+def _rules_of(path: Path) -> list[QualityRule]:
+    file, document = load_declaration(path, _RulesFile)
     return [_rule(spec, f"$.rules[{place}]", document) for place, spec in enumerate(file.rules)]
 
 
 def _rule(spec: _RuleSpec, place: str, document: LocatedDocument) -> QualityRule:
+    line = document.line_of(f"{place}.expect")
     try:
-        predicate = parse(spec.expect)
+        with refused_by_file(document.path, line):
+            predicate = parse(spec.expect)
     except ContractError as error:
-        line = document.line_of(f"{place}.expect")
         raise ContractError(f"{document.path}:{line}: the rule '{spec.name}' {error}") from error
     return QualityRule(
         name=spec.name,

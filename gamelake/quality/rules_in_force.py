@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from gamelake.model.errors import ContractError
 from gamelake.model.logs import event_logger
 from gamelake.quality.checking import NO_CHECKED_RULES, CheckedRules
 from gamelake.quality.rules import RuleSet, load_rules
@@ -23,7 +22,7 @@ class RulesInForce(Protocol):
     refused: str
 
     def now(self) -> CheckedRules:
-        """The rules for the next batch."""
+        """Return the rules for the next batch."""
 
 
 class NoRules:
@@ -32,7 +31,7 @@ class NoRules:
     refused = ""
 
     def now(self) -> CheckedRules:
-        """An empty set of rules."""
+        """Return an empty set of rules."""
         return NO_CHECKED_RULES
 
 
@@ -69,7 +68,7 @@ class WatchedRules:
     def _take(self) -> None:
         try:
             checked = self._check(load_rules(self._folder))
-        except ContractError as error:
+        except Exception as error:  # whatever it is, the rules of before are good
             if str(error) != self.refused:
                 log.warning("rules_rejected", error=error, action="the previous ones stay in use; correct the file")
             self.refused = str(error)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from gamelake.model.environment import Environment
-from gamelake.storage.settings import TableSettings
+from gamelake.objects.settings import TableSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

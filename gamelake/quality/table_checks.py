@@ -3,7 +3,6 @@
 Thresholds are wide, so that each finding is worth an investigation.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -13,14 +12,15 @@ from statistics import median
 import duckdb
 from deltalake import DeltaTable
 
-from gamelake.model.naming import SILVER_EVENTS, game_table, gold_table
-from gamelake.quality.check_findings import Bounds, CheckStatus, TableFinding
-from gamelake.storage.appends import schema_of
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import commit_info_of, live_files, preceding_entries
-from gamelake.storage.listing import has_log
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
+from gamelake.delta.appends import schema_of
+from gamelake.delta.listing import has_log
+from gamelake.delta.log.codec import live_files
+from gamelake.delta.tables import open_table
+from gamelake.model.naming import SILVER_EVENTS, game_table
+from gamelake.objects.store import Store
+from gamelake.quality.check_findings import Bounds, CheckStatus, TableFinding, checks_failed
+from gamelake.quality.gold_check import GoldCheck
+from gamelake.scans.datasets import dataset
 
 _HISTORY, _LEAST_HISTORY = 7, 3
 _LEAST_VOLUME, _MOST_VOLUME = 0.5, 3.0
@@ -49,7 +49,13 @@ class GameChecks:
     _connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: duckdb.connect(":memory:"))
 
     def findings(self) -> Iterator[TableFinding]:
-        """Run all checks."""
+        """Run all checks; one that can't be made fails this game, and no other."""
+        try:
+            yield from self._all()
+        except Exception as error:  # whatever is wrong with a game's table is that game's failure
+            yield checks_failed(self.game, f"{type(error).__name__}: {error}")
+
+    def _all(self) -> Iterator[TableFinding]:
         handle = open_table(self.store.location, self.table)
         self._register("all_rows", self.table, handle)
         self._leave_out_late_days(handle)
@@ -58,14 +64,14 @@ class GameChecks:
         yield self._freshness()
         yield self._hours()
         yield self._shared()
-        yield self._gold()
+        yield GoldCheck(self.store, self.game).finding()
         yield self._drift(handle)
         yield from (self._shift(column) for column in _SHIFTING if column in schema_of(handle).names)
 
     def _leave_out_late_days(self, handle: DeltaTable) -> None:
         """Create the view `rows` with the day, and the days before it without those that have mostly late events.
 
-        Days before the game's first day have only late events, and are no measure for a usual day.
+        Days before the game's first day have only late events, so they don't show what is usual.
         """
         in_time = "ingest_time::DATE <= event_date" if "ingest_time" in schema_of(handle).names else "true"
         usual = self._query(
@@ -124,7 +130,7 @@ class GameChecks:
         return self._finding("volume", today, bounds, expected=usual)
 
     def _freshness(self) -> TableFinding:
-        """How long before the end of the day its newest event was, compared with the days before."""
+        """Return how long before the end of the day its newest event was, compared with the days before."""
         gaps = {
             day: _DAY_SECONDS - newest % _DAY_SECONDS
             for day, newest in self._by_day(f"max(epoch_us(event_time)) / {_MICROSECONDS}").items()
@@ -180,27 +186,6 @@ class GameChecks:
             if rows
         )
 
-    def _gold(self) -> TableFinding:
-        """The events that gold counts per player, against the version of silver that gold was made of."""
-        gold = gold_table(self.game, "player_agg")
-        version = self._source_version(gold) if has_log(self.store, gold) else None
-        if version is None:
-            return self._finding("gold_counts_silver", None, None)
-        self._register("players", gold, open_table(self.store.location, gold), date.min)
-        self._register("then_rows", self.table, open_table(self.store.location, self.table, version), date.min)
-        counted = self._one("SELECT sum(event_count) FROM players")
-        there = self._one("SELECT count(*) FROM then_rows WHERE event_name IS DISTINCT FROM 'smoke_test'")
-        return self._finding("gold_counts_silver", counted, Bounds(there, there), expected=there)
-
-    def _source_version(self, gold: str) -> int | None:
-        """The version of silver that gold was last made of, from gold's commits."""
-        version = open_table(self.store.location, gold).version()
-        for _, actions in preceding_entries(self.store, gold, version):
-            info = commit_info_of(actions)
-            if "gamelake.source" in info:
-                return int(json.loads(info["gamelake.source"])["version"])
-        return None
-
     def _drift(self, handle: DeltaTable) -> TableFinding:
         """Columns that have values only on the day, or only before it."""
         names = schema_of(handle).names
@@ -231,7 +216,7 @@ class GameChecks:
 
 
 def stability(before: Sequence[float], today: Sequence[float]) -> float:
-    """The population stability index of two lists of counts of the same values; 0 if the shares are equal.
+    """Compute the population stability index of two lists of counts of the same values; 0 if the shares are equal.
 
     Source: N. Siddiqi, "Credit Risk Scorecards" (2006): sum of (b - a) * ln(b / a) over the shares a and b.
     """

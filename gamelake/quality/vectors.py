@@ -192,7 +192,7 @@ def _field(term: Term, name: str) -> Term:
 
 
 def _later(times: pa.Array, by: timedelta) -> pa.Array:
-    """Times moved by a duration; null beyond the last time, where Arrow goes on at the first one."""
+    """Return times moved by a duration; null beyond the last time, where Arrow continues at the first one."""
     moved = pc.add(times, pa.scalar(by, pa.duration("us")))
     beyond = pc.less(moved, times) if by > timedelta(0) else pc.greater(moved, times)
     return pc.if_else(beyond, None, moved) if beyond.true_count else moved

@@ -1,4 +1,4 @@
-"""Rewrites rows of a table by decoding their bronze records again: for a column that was added later."""
+"""Rewrites rows of a table from their bronze records, to fill a column that was added later."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -9,14 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
 
-from gamelake.layers.silver import EVENT_DATE
-from gamelake.model.errors import StartupError, TransientError
-from gamelake.model.naming import BRONZE_EVENTS
-from gamelake.recovery.replay.execution import run
-from gamelake.recovery.replay.execution import table as version_of
-from gamelake.recovery.replay.replayer import DecidedReplay, Replayer
-from gamelake.recovery.replay.task import DayRange, Purpose, ReplayPlan, WantedRows
-from gamelake.storage.delta_log import (
+from gamelake.delta.log.codec import (
     REBUILT_NOTE,
     FileEntry,
     add_action,
@@ -25,20 +18,33 @@ from gamelake.storage.delta_log import (
     now_milliseconds,
     remove_action,
 )
-from gamelake.storage.leases import Lease
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.rewrites import commit_rewrite, discard, maintenance_lease, revision_lease
-from gamelake.storage.tables import open_table
+from gamelake.delta.rewrites import commit_rewrite, discard, maintenance_lease, revision_lease
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import open_table
+from gamelake.layers.silver import EVENT_DATE
+from gamelake.model.errors import StartupError, TransientError
+from gamelake.model.naming import BRONZE_EVENTS
+from gamelake.objects.leases import Lease
+from gamelake.recovery.replay.execution import run
+from gamelake.recovery.replay.execution import table as version_of
+from gamelake.recovery.replay.replayer import DecidedReplay, Replayer
+from gamelake.recovery.replay.task import DayRange, Purpose, ReplayPlan, WantedRows
 
 
 class RewriteError(StartupError):
-    """Rows can't be decoded again: their records are not in bronze, or can no longer be decoded."""
+    """A rewrite would lose rows: their records are missing in bronze, or can no longer be decoded."""
 
 
 class RewrittenTable(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rewrite of a table replaced, or would replace: rows, files before and after, new columns.
+    """The result of rewriting a table, or of its dry run.
 
-    `version` is that of the commit, None in a dry run.
+    Attributes:
+        table: path of the table.
+        rows: number of rows that were rewritten.
+        files_before: number of files that were replaced.
+        files_after: number of files that replace them; None in a dry run.
+        new_columns: columns that the table got, sorted by name; empty in a dry run.
+        version: version of the commit; None in a dry run.
     """
 
     table: str
@@ -51,7 +57,14 @@ class RewrittenTable(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """A table before its rewrite: its version, and the files and rows to replace."""
+    """A table before its rewrite.
+
+    Attributes:
+        version: the version that was read.
+        files: the files to replace.
+        rows: number of rows in these files.
+        columns: names of the table's columns.
+    """
 
     version: int
     files: list[FileEntry]
@@ -61,13 +74,18 @@ class _Before:
 
 @dataclass(frozen=True, slots=True)
 class Rewriter:
-    """Rewrites tables of a lakehouse; meanwhile the streams append rows that have the new columns already."""
+    """Rewrites tables of a lakehouse while the streams append rows that already have the new columns.
+
+    Attributes:
+        replays: decodes the records.
+        spark: joins the table's rows with their bronze records.
+    """
 
     replays: Replayer
     spark: SparkSession
 
     def dry_run(self, table: str, days: DayRange) -> RewrittenTable:
-        """Decode the rows, and write nothing.
+        """Decode the rows again and count them; write nothing.
 
         Raises:
             RewriteError: rows would be lost.
@@ -121,7 +139,7 @@ class Rewriter:
         return self.replays.decide(partial(run, self._records(table, days, plan)), plan)
 
     def _records(self, table: str, days: DayRange, plan: ReplayPlan) -> DataFrame:
-        """The bronze records of the rows."""
+        """Select the bronze records of the table's rows, by Kafka partition and offset."""
         location = self.replays.store.location
         rows = version_of(self.spark, location, table, plan.versions[table])
         if days.first is not None:
@@ -160,6 +178,11 @@ def _rows_by_file(handle: DeltaTable) -> tuple[list[str], list[int]]:
 
 def _require_all(table: str, before: _Before, decided: DecidedReplay) -> None:
     found = decided.rows.get(table, 0)
+    if erased := decided.erased.get(table, 0):
+        raise RewriteError(
+            f"{erased} rows of {table} are of players whose erasure is recorded: delete them first "
+            "(jobs/forget_player.py --sweep --also-rows). Nothing was changed"
+        )
     if found != before.rows:
         dead = ", ".join(f"{count} {reason}" for reason, count in decided.still_dead.items())
         raise RewriteError(

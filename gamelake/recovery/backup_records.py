@@ -1,16 +1,22 @@
-"""The records of backups in the lakehouse: when each was made, and which are still kept."""
+"""Records in the lakehouse of the backups that are kept."""
 
 from datetime import datetime
 
 import msgspec
 
-from gamelake.storage.store import Store
-
-_FOLDER = "_gamelake/backups"
+from gamelake.objects.records import Records
+from gamelake.objects.store import Store
 
 
 class BackupRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A backup: its name, when it was started, and its size."""
+    """The record of a backup.
+
+    Attributes:
+        name: name of the backup.
+        made_at: when the backup was started.
+        files: number of its files.
+        bytes: size of its files.
+    """
 
     name: str
     made_at: datetime
@@ -19,29 +25,23 @@ class BackupRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackupRecords:
-    """The records of all backups that are kept; the backups themselves are outside of the lakehouse."""
+    """The records of all backups that are kept; the backups themselves are stored outside the lakehouse."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._records = Records(store, "_gamelake/backups", BackupRecord)
 
     def all(self) -> list[BackupRecord]:
-        """The records, oldest first."""
-        found = [self._store.get(path) for path in self._store.paths(_FOLDER)]
-        records = [msgspec.json.decode(each, type=BackupRecord) for each in found if each is not None]
-        return sorted(records, key=lambda record: record.made_at)
+        """Read the records, oldest first."""
+        return sorted(self._records.all(), key=lambda record: record.made_at)
 
     def times(self) -> list[datetime]:
-        """When each was made."""
+        """Return the start times of the backups, oldest first."""
         return [record.made_at for record in self.all()]
 
-    def note(self, record: BackupRecord) -> None:
+    def add(self, record: BackupRecord) -> None:
         """Record a backup that is complete."""
-        self._store.put(_path(record.name), msgspec.json.encode(record))
+        self._records.put(record.name, record)
 
-    def forget(self, name: str) -> None:
+    def delete(self, name: str) -> None:
         """Delete the record of a deleted backup."""
-        self._store.delete(_path(name))
-
-
-def _path(name: str) -> str:
-    return f"{_FOLDER}/{name}.json"
+        self._records.delete(name)

@@ -1,8 +1,8 @@
-"""Clones tables as they were at a version or a time, without copying data where possible.
+"""Clones tables as of a version or a time, without copying data if possible.
 
 A shallow clone is one log entry that references the source's files by absolute URIs. A copy is made inside the store;
 on a local disk it consists of hard links. Gold tables are always copied: they are small, and some of their writers
-delete replaced files at once. So are replaced files that a vacuum which has not ended may still delete.
+delete replaced files at once. A table is also copied if an unfinished vacuum may still delete files of the clone.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" and "Change Metadata".
 """
 
@@ -14,27 +14,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote, unquote
 
-from gamelake.model.errors import TransientError
-from gamelake.model.naming import Layer, clone_table, game_table
-from gamelake.recovery.table_history import TableHistory
-from gamelake.storage.clones import Clone, ClonedTable, CloneError, CloneKind, Clones
-from gamelake.storage.delta_log import (
+from gamelake.delta.commits import put_entry
+from gamelake.delta.listing import games_of, own_tables
+from gamelake.delta.log.codec import (
     Action,
     TableMetadata,
     commit_info,
-    encode_entry,
-    entry_path,
     now_milliseconds,
     protocol_action,
     row_count,
 )
-from gamelake.storage.listing import games_of, own_tables
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.store import Store
-from gamelake.storage.table_features import TableDemands, TableUse
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import open_table
-from gamelake.storage.vacuum_marks import may_be_vacuumed
+from gamelake.delta.log.table_features import TableDemands, TableUse
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.delta.tables import open_table
+from gamelake.ledger.clones import Clone, ClonedTable, CloneError, CloneKind, Clones
+from gamelake.model.errors import TransientError
+from gamelake.model.naming import Layer, clone_table, game_table
+from gamelake.objects.store import Store
+from gamelake.objects.vacuum_marks import may_be_vacuumed
+from gamelake.recovery.table_history import TableHistory
 
 # Chooses the version of a table.
 Moment = Callable[[TableHistory], int]
@@ -43,7 +42,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A table of the clone, and the add actions of its files, as in the source's log."""
+    """A table of the clone.
+
+    Attributes:
+        table: the clone of one source table.
+        adds: the add actions of its files, as in the source's log.
+    """
 
     table: ClonedTable
     adds: Sequence[Action]
@@ -51,7 +55,15 @@ class _Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloning:
-    """Makes one clone."""
+    """Makes one clone.
+
+    Attributes:
+        store: the store of the lakehouse.
+        name: name of the clone: a-z, 0-9 and _.
+        sources: paths of the tables to clone.
+        moment: chooses the version of each table.
+        kind: shallow or copy, for tables that don't have to be copied.
+    """
 
     store: Store
     name: str
@@ -60,11 +72,11 @@ class Cloning:
     kind: CloneKind
 
     def plan(self) -> Clone:
-        """Plan the clone, and write nothing.
+        """Plan the clone; write nothing.
 
         Raises:
-            CloneError: it can't be made; the message says why.
-            RestoreError: a table has no such version, or did not exist then.
+            CloneError: the clone can't be made; the message has the reason.
+            RestoreError: a table does not have the version, or did not exist at the time.
         """
         return self._clone(self._planned())
 
@@ -72,8 +84,8 @@ class Cloning:
         """Make the clone.
 
         Raises:
-            CloneError: it can't be made, or the name is taken.
-            RestoreError: a table has no such version, or did not exist then.
+            CloneError: the clone can't be made, or its name is taken.
+            RestoreError: a table does not have the version, or did not exist at the time.
             LeaseHeldError: another process holds the maintenance lease of a table.
             TransientError: a file was deleted while it was copied.
         """
@@ -112,7 +124,7 @@ class Cloning:
                 "that version or a later one"
             )
         adds = list(history.live_at(version).values())
-        # Before the check that the files are there: a vacuum that stalled may end after a check that came first.
+        # Before the check that the files exist: a stalled vacuum may end between an earlier check and this one.
         kind = CloneKind.COPY if self._must_copy(history, adds) else self.kind
         self._require_there(source, version, adds)
         cloned = ClonedTable(
@@ -149,9 +161,9 @@ class Cloning:
         else:
             root = quote(self.store.location.child(cloned.source), safe=":/%")
             adds = [{**add, "path": f"{root}/{add['path']}"} for add in planned.adds]
-        entry = encode_entry([*self._head(cloned), *({"add": {**add, "dataChange": True}} for add in adds)])
-        if not self.store.put_new(entry_path(cloned.table, 0), entry):
-            raise CloneError(f"there is a table at {cloned.table} that belongs to no clone; delete it first")
+        actions = [*self._head(cloned), *({"add": {**add, "dataChange": True}} for add in adds)]
+        if not put_entry(self.store, cloned.table, 0, actions):
+            raise CloneError(f"{cloned.table} exists already and does not belong to a clone; delete it first")
 
     def _copy(self, planned: _Planned) -> None:
         for add in planned.adds:
@@ -164,9 +176,9 @@ class Cloning:
                 ) from error
 
     def _head(self, cloned: ClonedTable) -> list[Action]:
-        """The metadata actions of the clone, as its source had them at the version."""
+        """Return the metadata actions of the clone: those of its source at the version."""
         handle, now = open_table(self.store.location, cloned.source, cloned.version), now_milliseconds()
-        TableDemands.of(handle).require(cloned.source, TableUse.REWRITE)  # whether its protocol is one that we write
+        TableDemands.of(handle).require(cloned.source, TableUse.REWRITE)  # the clone gets the same protocol
         metadata, protocol = handle.metadata(), handle.protocol()
         described = TableMetadata(
             table_id=str(uuid.uuid4()),
@@ -185,18 +197,18 @@ class Cloning:
 
 
 def tables_of(store: Store, game: str) -> list[str]:
-    """All tables of a game in silver and gold."""
-    # A game's name may be the prefix of another one.
+    """List a game's tables in silver and gold."""
+    # One game's name may be the prefix of another's.
     longer = tuple(f"{Layer.GOLD}/{each}_" for each in games_of(store) if each.startswith(f"{game}_"))
     mine = (game_table(game), f"{Layer.GOLD}/{game}_")
     return [each for each in own_tables(store) if each.startswith(mine) and not each.startswith(longer)]
 
 
 def cloneable(store: Store) -> list[str]:
-    """The tables that analysts may read, and clone."""
+    """List the tables that analysts may read and clone: silver and gold."""
     return [each for each in own_tables(store) if each.startswith((f"{Layer.SILVER}/", f"{Layer.GOLD}/"))]
 
 
 def default_kind(store: Store) -> CloneKind:
-    """The kind that copies no data: on a local disk a copy is a hard link, which every reader can open."""
+    """Return the kind that copies no data: on a local disk a copy is a hard link, which every reader can open."""
     return CloneKind.COPY if store.is_local else CloneKind.SHALLOW

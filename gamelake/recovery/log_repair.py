@@ -1,10 +1,10 @@
 """Repairs the log of a table: damaged entries, and columns that keep the table from being opened.
 
-Damaged entries are rebuilt from the manifests of their batches, which have everything that the entry of a batch has. An
-entry that belongs to no batch, such as a compaction's, can't be rebuilt.
+Damaged entries are rebuilt from the manifests of their batches, which contain everything that a batch's entry contains.
+An entry without a batch, such as a compaction's, can't be rebuilt.
 
-Columns that are nested too deeply for delta-rs to read are left out by a new entry. The rows stay, with their other
-columns; what the columns held is in bronze.
+A new entry removes columns that are nested too deeply for delta-rs to read. The rows keep their other columns, and the
+values of the removed columns are still in bronze.
 Source: Delta Transaction Log Protocol, heading "Delta Log Entries".
 """
 
@@ -16,10 +16,10 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from gamelake.model.clocks import TOLERATED_SKEW
-from gamelake.model.errors import StartupError
-from gamelake.storage.appends import BatchTransaction, append_entry
-from gamelake.storage.delta_log import (
+from gamelake.delta.appends import append_actions
+from gamelake.delta.commits import put_entry
+from gamelake.delta.listing import stream_names
+from gamelake.delta.log.codec import (
     Action,
     commit_info,
     contents_of,
@@ -31,14 +31,16 @@ from gamelake.storage.delta_log import (
     preceding_entries,
     transactions_of,
 )
-from gamelake.storage.generations import Generations
-from gamelake.storage.listing import stream_names
-from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
-from gamelake.storage.readable_schemas import readable_schema, unreadable_columns, unreadable_schema
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.store import Store
+from gamelake.delta.readable_schemas import readable_schema, unreadable_columns, unreadable_schema
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.generations import Generations
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.model.clocks import TOLERATED_SKEW
+from gamelake.model.errors import StartupError
+from gamelake.objects.store import Store
 
-# A batch that was decided this long ago has been committed by its stream, if that is alive.
+# A live stream has committed every batch that was decided this long ago.
 _IN_FLIGHT = timedelta(seconds=10)
 
 
@@ -47,7 +49,16 @@ class RepairError(StartupError):
 
 
 class RepairedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that was rebuilt or added, or would be: its version, its batch, what it adds, columns it leaves out."""
+    """A log entry that was rebuilt or added, or would be in a dry run.
+
+    Attributes:
+        table: path of the table.
+        version: version of the entry.
+        batch: the batch that it commits, as `application/batch`; empty if it only removes columns.
+        rows: number of rows that it adds.
+        files: number of files that it adds.
+        without_columns: names of the columns that it removes.
+    """
 
     table: str
     version: int
@@ -59,7 +70,11 @@ class RepairedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class _Log:
-    """The entries of a table: by version the transactions in them, None where an entry is damaged or missing."""
+    """The log entries of a table.
+
+    Attributes:
+        transactions: by version, the transactions of the entry; None if the entry is damaged or missing.
+    """
 
     transactions: dict[int, frozenset[str] | None]
 
@@ -83,11 +98,11 @@ class _Log:
         return frozenset().union(*(found for found in self.transactions.values() if found is not None))
 
     def around(self, apps: Set[str]) -> tuple[float, float]:
-        """The last batch of a stream's applications before the damaged entries, and the first one after them."""
+        """Find the last batch of a stream's applications before the damaged entries, and the first one after them."""
         first, last = self.damaged[0], self.damaged[-1]
         before = _batches(apps, (found for version, found in self.transactions.items() if version < first))
         after = _batches(apps, (found for version, found in self.transactions.items() if version > last))
-        # No batch before: the log was cleaned up, or the stream is new to the table; no batch of it is missing.
+        # Without a batch before, the log was cleaned up or the stream is new to the table: none of its batches is lost.
         return max(before, default=math.inf), min(after, default=math.inf)
 
 
@@ -99,10 +114,10 @@ class LogRepair:
     table: str
 
     def dry_run(self) -> list[RepairedEntry]:
-        """The entries that would be written.
+        """Return the entries that `repair` would write.
 
         Raises:
-            RepairError: an entry belongs to no batch, or to an unknown one.
+            RepairError: an entry has no batch, or its batch is unknown.
         """
         found = [self._repaired(version, manifest) for version, manifest in self._found()]
         # Columns are in the entries, so they are known once all entries can be read.
@@ -116,18 +131,18 @@ class LogRepair:
         """
         with maintenance_lease(self.store, self.table):
             decided = [datetime.fromisoformat(manifest.written_at) for _, manifest in self._found()]
-            # The time of a manifest is that of another machine's clock.
+            # Another machine's clock wrote the time of a manifest.
             if decided and datetime.now(UTC) - max(decided) < _IN_FLIGHT + TOLERATED_SKEW:
                 wait(_IN_FLIGHT.total_seconds())
-            # Read again: batches that were being committed are in the log now, and are not the missing ones.
+            # Read again: batches that were being committed are in the log by now, and are no longer missing.
             found = self._found()
             for version, manifest in found:
-                content = append_entry(self._entry(manifest), BatchTransaction.of(manifest))
+                content = encode_entry(append_actions(self._entry(manifest), manifest.transaction))
                 self.store.put(entry_path(self.table, version), content)
             return [self._repaired(version, manifest) for version, manifest in found] + self._leave_out_columns()
 
     def _columns_left_out(self) -> list[RepairedEntry]:
-        """The entry without the columns that can't be read; none if all can."""
+        """Plan the entry that removes unreadable columns; an empty list if all columns can be read."""
         newest, metadata = self._metadata()
         text = str(metadata["schemaString"]) if metadata else ""
         if not text or unreadable_schema(text) is None:
@@ -140,12 +155,12 @@ class LogRepair:
             newest, metadata = self._metadata()
             changed = metadata | {"schemaString": readable_schema(str(metadata["schemaString"]))}
             info = commit_info(now_milliseconds(), "CHANGE COLUMN", {"column": "nested"}, is_blind_append=True)
-            if self.store.put_new(entry_path(self.table, newest + 1), encode_entry([info, {"metaData": changed}])):
+            if put_entry(self.store, self.table, newest + 1, [info, {"metaData": changed}]):
                 return planned
         return []
 
     def _metadata(self) -> tuple[int, Action]:
-        """The newest version, and the newest metaData of the entries that are there; empty without one."""
+        """Return the newest version, and the newest metaData of the existing entries, or {} if none has one."""
         newest = max(entry_versions(self.store, self.table))
         for _, actions in preceding_entries(self.store, self.table, newest):
             for metadata in contents_of(actions, "metaData"):
@@ -153,25 +168,26 @@ class LogRepair:
         return newest, {}
 
     def _found(self) -> list[tuple[int, BatchManifest]]:
-        """The damaged versions, and the manifests of their batches."""
+        """Find the damaged versions and the manifests of their batches, oldest first."""
         log = _Log.read(self.store, self.table)
         missing = list(self._missing(log))
         if len(missing) < len(log.damaged):
             raise RepairError(
                 f"{self.table}: {len(log.damaged)} entries are damaged, the first of version {log.damaged[0]}, and "
-                f"{len(missing)} batches are missing: an entry that belongs to no batch has no manifest. Copy it from "
+                f"{len(missing)} batches are missing: an entry without a batch has no manifest. Copy it from "
                 "a backup of the object store, or rebuild the table with jobs/backfill.py"
             )
-        # Versions and batches rise together; further missing batches are still being committed.
+        # Versions and batches are in the same order; further missing batches are still being committed.
         return list(zip(log.damaged, missing, strict=False))
 
     def _missing(self, log: _Log) -> Iterator[BatchManifest]:
-        """The batches around the damaged entries with rows for the table and no entry, oldest first."""
+        """Yield the manifests of batches that have rows for the table but no entry, oldest first."""
         if not log.damaged:
             return
         if log.damaged[0] == min(log.transactions):
             raise RepairError(
-                f"{self.table}: its first entry is damaged, which has more than a batch: it can't be rebuilt"
+                f"{self.table}: its first entry is damaged and can't be rebuilt, since no manifest has the table's "
+                "metadata. Copy it from a backup of the object store"
             )
         for stream in stream_names(self.store):
             apps = {generation.app_id for generation in Generations(self.store, stream).all()}
@@ -194,11 +210,9 @@ class LogRepair:
 
 def _transactions(entry: bytes | None) -> frozenset[str] | None:
     try:
-        actions = decode_entry(entry or b"")
-        found = transactions_of(actions)
+        return frozenset(transactions_of(decode_entry(entry or b"")))
     except (ValueError, TypeError):
         return None
-    return frozenset(found) if actions else None
 
 
 def _name(manifest: BatchManifest) -> str:

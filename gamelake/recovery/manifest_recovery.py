@@ -1,8 +1,8 @@
-"""Rebuilds lost manifests from what their batches left in the tables: commits, rows and offsets.
+"""Rebuilds lost manifests from the traces of their batches in the tables: commits, rows and offsets.
 
-Needed where the state of a lakehouse comes from a backup that is older than its tables. A manifest is rebuilt if all
-commits of its batch are there, as the row counts in each of them say. The deduplication window does not get the events
-of the batch: a duplicate of one may become a row.
+This is needed if the state of a lakehouse was restored from a backup that is older than its tables. A manifest is
+rebuilt if all commits of its batch exist, judged by the row counts in each of them. The deduplication window does not
+get the events of the batch: a later duplicate of one may become a row.
 """
 
 from collections import Counter, defaultdict
@@ -16,11 +16,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelake.model.errors import BackupError
-from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, Layer
-from gamelake.storage.data_files import DataFile
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import (
+from gamelake.delta.data_files import DataFile
+from gamelake.delta.listing import own_tables
+from gamelake.delta.log.codec import (
     BATCH_NOTE,
     FileEntry,
     commit_info_of,
@@ -30,18 +28,27 @@ from gamelake.storage.delta_log import (
     entry_versions,
     row_count,
 )
-from gamelake.storage.generations import Generation, Generations
-from gamelake.storage.listing import own_tables
-from gamelake.storage.manifests import RULE_METRIC, BatchManifest, Judged, Manifests, OffsetRange, TableFiles
-from gamelake.storage.reconciliation import batch_problems, streams_of
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import open_table
+from gamelake.ledger.generations import Generation, Generations
+from gamelake.ledger.manifests import RULE_METRIC, BatchManifest, Judged, Manifests, OffsetRange
+from gamelake.ledger.reconciliation import batch_problems, streams_of
+from gamelake.model.errors import BackupError
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, Layer
+from gamelake.objects.store import Store
+from gamelake.scans.datasets import dataset
 
 _UNKNOWN_GAME = _UNKNOWN_RULE = "unknown"
 
 
 class RebuiltManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch whose manifest was rebuilt."""
+    """A batch whose manifest was rebuilt.
+
+    Attributes:
+        stream: name of the stream.
+        batch: the batch id.
+        records: number of Kafka records in the batch.
+    """
 
     stream: str
     batch: int
@@ -50,7 +57,13 @@ class RebuiltManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class _Batch:
-    """What the tables have of one batch: add actions by table, and the row counts that each commit states."""
+    """The commits of one batch.
+
+    Attributes:
+        at: time of the last commit, in milliseconds since 1970.
+        adds: add actions by table.
+        record_counts: counts of the whole batch, which each of its commits states.
+    """
 
     at: int = 0
     adds: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -58,7 +71,10 @@ class _Batch:
 
 
 def rebuild_manifests(store: Store) -> Iterator[RebuiltManifest]:
-    """Rebuild the manifests after the newest one of each stream.
+    """Rebuild and write the manifests after the newest one of each stream.
+
+    Yields:
+        Each batch whose manifest was written; of a stream, the oldest batch first.
 
     Raises:
         BackupError: a batch is in only some of its tables.
@@ -76,7 +92,7 @@ def rebuild_manifests(store: Store) -> Iterator[RebuiltManifest]:
 
 
 def _batches(store: Store, generation: Generation, after: int) -> Mapping[int, _Batch]:
-    """The batches of a generation after a batch, as the tables have them, by id."""
+    """Collect a generation's batches after a batch from the tables' logs, by id."""
     batches: defaultdict[int, _Batch] = defaultdict(_Batch)
     for table in own_tables(store):
         if table.startswith((f"{Layer.GOLD}/", f"{Layer.LINEAGE}/")):
@@ -94,9 +110,12 @@ def _batches(store: Store, generation: Generation, after: int) -> Mapping[int, _
 
 
 def _entries_back_to(store: Store, table: str, app_id: str, batch: int) -> Iterator[list[dict[str, Any]]]:
-    """The entries of a table, newest first, back to that of a batch or an earlier one."""
+    """Yield the entries of a table, newest first, that are newer than the commit of a batch or an earlier one."""
     for version in reversed(entry_versions(store, table)):
-        actions = decode_entry(store.get(entry_path(table, version)) or b"")
+        # Log cleanup may have deleted it since it was listed.
+        if (entry := store.get(entry_path(table, version))) is None:
+            return
+        actions = decode_entry(entry)
         taken = contents_of(actions, "txn")
         if any(each["appId"] == app_id and each["version"] <= batch for each in taken):
             return
@@ -113,7 +132,7 @@ class _LostManifest:
     batch: _Batch
 
     def manifest(self) -> BatchManifest:
-        """The manifest as it was, without its events.
+        """Build the lost manifest, without its events.
 
         Raises:
             BackupError: some of its commits are missing.
@@ -138,7 +157,7 @@ class _LostManifest:
             ),
         )
         problems = list(batch_problems(manifest))
-        # Commits of older versions have no counts of rules.
+        # Commits of older releases have no counts of rules.
         if problems or not self.batch.record_counts.items() <= manifest.record_counts.items():
             raise BackupError(
                 f"batch {self.batch_id} of {self.generation.stream}, which is newer than the backup, is in only "
@@ -163,7 +182,7 @@ class _LostManifest:
         return TableFiles(table=table, partition_by=partition_by, schema=handle.schema().to_json(), files=files)
 
     def _offsets(self) -> Iterator[OffsetRange]:
-        """The offset range of each partition, from bronze; offsets without a record at its ends are not seen."""
+        """Yield the offset range of each partition, from bronze; it misses offsets without a record at its ends."""
         rows = pa.table({name: self._values(BRONZE_EVENTS, name) for name in ("partition", "offset")})
         by_partition = rows.group_by("partition").aggregate([("offset", "min"), ("offset", "max"), ("offset", "count")])
         for row in sorted(by_partition.to_pylist(), key=lambda each: each["partition"]):
@@ -172,7 +191,7 @@ class _LostManifest:
             )
 
     def _values(self, table: str, column: str) -> pa.ChunkedArray:
-        """A column of the rows that the batch added to a table, in the order of its files."""
+        """Read a column of the rows that the batch added to a table, in the order of its files."""
         adds = self.batch.adds.get(table, [])
         if not adds:
             return pa.chunked_array([], pa.string())

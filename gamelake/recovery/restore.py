@@ -1,7 +1,7 @@
-"""Restores a table to an older version by one more commit, which adds removed files again and removes newer ones.
+"""Restores a table to an older version with a new commit, which adds removed files again and removes newer ones.
 
-The streams continue. What they append after the plan was made stays, and no batch is committed twice, since the log of
-a table keeps the transactions of all batches.
+The streams continue. Rows that they append after the plan was made stay. No batch is committed twice, since a table's
+log keeps the transactions of all batches.
 Source: Delta Transaction Log Protocol, headings "Add File and Remove File" and "Transaction Identifiers".
 """
 
@@ -14,38 +14,46 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelake.model.errors import StoreError, TransientError
-from gamelake.privacy.erasure_records import ErasureRecords
-from gamelake.recovery.table_history import RestoreError, TableHistory
-from gamelake.storage.appends import schema_of
-from gamelake.storage.data_files import DataFile, new_file_name
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import (
+from gamelake.delta.appends import schema_of
+from gamelake.delta.data_files import DataFile, new_file_name
+from gamelake.delta.log.codec import (
     REBUILT_NOTE,
     Action,
     FileEntry,
     add_action,
     commit_info,
     deleted_by_vectors,
-    live_files,
     now_milliseconds,
     remove_action,
     row_count,
 )
-from gamelake.storage.leases import Lease
-from gamelake.storage.rewrites import commit_rewrite, discard, write_replacement
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
-from gamelake.storage.vacuum_marks import may_be_vacuumed
+from gamelake.delta.rewrites import commit_rewrite, discard, write_replacement
+from gamelake.delta.tables import open_table
+from gamelake.model.errors import StoreError, TransientError
+from gamelake.objects.leases import Lease
+from gamelake.objects.store import Store
+from gamelake.objects.vacuum_marks import may_be_vacuumed
+from gamelake.privacy.erasure_records import ErasureRecords
+from gamelake.recovery.game_titles import RestoredTitles
+from gamelake.recovery.table_history import RestoreError, TableHistory
+from gamelake.scans.datasets import dataset
 
 _GAME = "game_name"
 
 
 class RestoredTable(msgspec.Struct, frozen=True, kw_only=True):
-    """What restoring a table changed, or would change.
+    """The result of restoring a table, or of its dry run.
 
-    `batches` are those whose rows were removed, as `application/batch`; `version` is that of the commit, None in a dry
-    run.
+    Attributes:
+        table: path of the table.
+        from_version: the newest version before the restore.
+        to_version: the version that was restored.
+        rows_removed: number of rows that were removed.
+        rows_restored: number of rows that were added again.
+        files_removed: number of files with removed rows.
+        files_restored: number of files with restored rows.
+        batches: the batches whose rows were removed, as `application/batch`.
+        version: version of the commit; None in a dry run, or if nothing changed.
     """
 
     table: str
@@ -61,14 +69,20 @@ class RestoredTable(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class TableRestore:
-    """Restores one table to a version."""
+    """Restores one table to a version.
+
+    Attributes:
+        store: the store of the lakehouse.
+        history: the history of the table.
+        version: the version to restore.
+    """
 
     store: Store
     history: TableHistory
     version: int
 
     def dry_run(self) -> RestoredTable:
-        """What the restore would change.
+        """Return what the restore would change; write nothing.
 
         Raises:
             RestoreError: files of the version are missing.
@@ -83,10 +97,10 @@ class TableRestore:
             TransientError: another process replaced files meanwhile.
         """
         back, out = self.changes()
-        # Before the check that the files are there: deletes of a vacuum or an erasure that stalled may still reach the
-        # store, and these may have ended after a check that came first.
+        # Before the check that the files exist: a stalled vacuum or erasure may still delete files, and may end between
+        # an earlier check and this one.
         is_vacuumed = may_be_vacuumed(self.store, self.history.table)
-        self._require_kept(back)
+        self.require_kept(back)
         planned = self._planned(back, out)
         if not back and not out:
             return planned
@@ -97,15 +111,27 @@ class TableRestore:
         return msgspec.structs.replace(planned, version=version)
 
     def changes(self) -> tuple[list[Action], list[Action]]:
-        """The add actions of the files to restore, and of those to remove.
+        """Find the add actions of the files to restore, and of the files to remove.
 
         Raises:
-            StoreError: files have deletion vectors, by which a file differs from version to version.
+            StoreError: files have deletion vectors, so a file's rows differ between versions.
         """
         then, now = self.history.live_at(self.version), self.history.live_at(self.history.newest)
         if any(add.get("deletionVector") for adds in (then, now) for add in adds.values()):
             raise StoreError(deleted_by_vectors(self.history.table))
         return [then[path] for path in then if path not in now], [now[path] for path in now if path not in then]
+
+    def titles(self) -> frozenset[str]:
+        """Return the values of `game_name` that a game's table had at the version.
+
+        Raises:
+            RestoreError: files of the version are missing.
+        """
+        then = list(self.history.live_at(self.version).values())
+        self.require_there(then)
+        table, location = self.history.table, self.store.location
+        files = dataset(location, table, schema_of(open_table(location, table)), map(entry_of, then))
+        return frozenset(files.to_table(columns=[_GAME])[_GAME].drop_null().unique().to_pylist())
 
     def _planned(self, back: Sequence[Action], out: Sequence[Action]) -> RestoredTable:
         self.require_there(back)
@@ -122,7 +148,12 @@ class TableRestore:
         if gone:
             raise _missing(self.history, self.version, len(gone))
 
-    def _require_kept(self, back: Sequence[Action]) -> None:
+    def require_kept(self, back: Sequence[Action]) -> None:
+        """Check that no erasure is deleting files that are restored, or whose rows are.
+
+        Raises:
+            RestoreError: one that has not ended is.
+        """
         going = ErasureRecords(self.store).being_deleted(self.history.table) if back else frozenset()
         if count := sum(unquote(add["path"]) in going for add in back):
             raise RestoreError(
@@ -131,7 +162,7 @@ class TableRestore:
             )
 
     def _copied(self, adds: Sequence[Action]) -> list[Action]:
-        """Copy files to new names; gives their add actions."""
+        """Copy files to new names, and return their add actions."""
         table, copies = self.history.table, []
         for add in adds:
             path = new_file_name(add["path"].rpartition("/")[0])
@@ -152,7 +183,7 @@ class TableRestore:
 
 
 def _planned(history: TableHistory, version: int, back: Sequence[int], out: Sequence[int]) -> RestoredTable:
-    """What a restore would change, by the rows of each file to restore and of each file to remove."""
+    """Describe a restore from the row counts of the files to restore (`back`) and of the files to remove (`out`)."""
     return RestoredTable(
         table=history.table,
         from_version=history.newest,
@@ -177,13 +208,19 @@ def _files_replaced(history: TableHistory) -> TransientError:
 
 
 def entry_of(add: Action) -> FileEntry:
-    """The file of an add action."""
+    """Return the file of an add action."""
     return FileEntry(add["path"], add["size"], add["partitionValues"])
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A file, and its rows: those of the game, and those of other games."""
+    """A file of a table of all games, and its rows, without the partition columns.
+
+    Attributes:
+        file: the file.
+        ours: rows of the game to restore.
+        others: rows of other games.
+    """
 
     file: FileEntry
     ours: pa.Table
@@ -192,13 +229,18 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class GameRestore:
-    """Restores the rows of one game in a table of all games; `names` are the game names that its events have."""
+    """Restores the rows of one game in a table of all games.
+
+    Attributes:
+        whole: the restore of all rows of the table.
+        titles: decides which rows belong to the game.
+    """
 
     whole: TableRestore
-    names: frozenset[str]
+    titles: RestoredTitles
 
     def dry_run(self) -> RestoredTable:
-        """What the restore would change.
+        """Return what the restore would change; write nothing.
 
         Raises:
             RestoreError: files of the version are missing.
@@ -228,8 +270,9 @@ class GameRestore:
         return msgspec.structs.replace(planned, version=version)
 
     def _parts(self) -> tuple[list[_Part], list[_Part]]:
-        """The files with rows of the game: those to restore, and those to remove."""
+        """Read the files with rows of the game: first the files to restore, then the files to remove."""
         back, out = self.whole.changes()
+        self.whole.require_kept(back)
         self.whole.require_there(back)
         return list(self._with_ours(back)), list(self._with_ours(out))
 
@@ -238,7 +281,7 @@ class GameRestore:
         columns = schema_of(open_table(store.location, table))
         for file in map(entry_of, adds):
             rows = dataset(store.location, table, columns, [file]).to_table().drop_columns(list(file.partition))
-            ours = pc.fill_null(pc.is_in(rows[_GAME], value_set=pa.array(sorted(self.names), pa.string())), False)
+            ours = self.titles.have(rows[_GAME])
             if pc.any(ours).as_py():
                 yield _Part(file, rows.filter(ours).combine_chunks(), rows.filter(pc.invert(ours)).combine_chunks())
 
@@ -248,14 +291,7 @@ class GameRestore:
 
     def _actions(self, out: Sequence[_Part], written: Sequence[DataFile]) -> list[Action]:
         now = now_milliseconds()
-        parameters = {"version": str(self.whole.version), "games": ", ".join(sorted(self.names))}
+        parameters = {"version": str(self.whole.version), "game": self.titles.game}
         info = commit_info(now, "RESTORE", parameters, notes={REBUILT_NOTE: str(len(written))})
         removed = [remove_action(part.file, now) for part in out]
         return [info, *removed, *(add_action(file, now) for file in written)]
-
-
-def names_in(store: Store, table: str) -> frozenset[str]:
-    """The distinct values of `game_name` in a game's table."""
-    handle = open_table(store.location, table)
-    rows = dataset(store.location, table, schema_of(handle), live_files(handle)).to_table(columns=[_GAME])
-    return frozenset(name for name in pc.unique(rows[_GAME]).to_pylist() if name is not None)

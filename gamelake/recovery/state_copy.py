@@ -1,7 +1,7 @@
-"""Copies the state of a lakehouse (all but its tables) to files, and restores it; never over existing objects.
+"""Copies the state of a lakehouse (everything except its tables) to files, and restores missing objects from them.
 
-Only the newest generation of Spark's checkpoints is copied, and restored only if the stream has not gone on since: a
-stale checkpoint would skip or duplicate records. It is rebuilt from the manifests, or the key figures start anew.
+Only the newest generation of Spark's checkpoints is copied. It is restored only if its stream has processed no batch
+since, because a stale checkpoint would skip or duplicate records. A stale checkpoint is rebuilt from the manifests.
 """
 
 import os
@@ -12,25 +12,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from deltalake.exceptions import TableNotFoundError
 
-from gamelake.storage.generations import Generations
-from gamelake.storage.listing import own_tables
-from gamelake.storage.manifests import Manifests
-from gamelake.storage.store import Store, StoredObject
-from gamelake.storage.tables import open_table
+from gamelake.ledger.generations import Generations
+from gamelake.ledger.manifests import Manifests
+from gamelake.objects.store import Store, StoredObject
 
 _STATE = "_gamelake"
 # Temporary state, and state of the store itself.
-_NOT_COPIED = re.compile(r"_gamelake/(leases/|settled/|kpis/driver/|upkeep/lease/|backups/|store-self-test)")
-_CHECKPOINT = re.compile(r"(_gamelake/(?:streams/[^/]+|kpis)/checkpoints)/(\d+)/")
-_WRITTEN_ONCE = re.compile(r"_gamelake/(streams/[^/]+/(manifests|generations)|schemas|erasures|kpis/generations)/")
-_KPIS = "_gamelake/kpis"
+_NOT_COPIED = re.compile(r"_gamelake/(leases/|settled/|maintenance/lease/|backups/|store-self-test)")
+_CHECKPOINT = re.compile(r"(_gamelake/streams/[^/]+/checkpoints)/(\d+)/")
+_WRITTEN_ONCE = re.compile(r"_gamelake/(streams/[^/]+/(manifests|generations)|schemas|erasures)/")
 _AT_ONCE = 16
 
 
 class RestoredState(msgspec.Struct, frozen=True, kw_only=True):
-    """What was restored: objects written, objects that existed already, and stale checkpoints that were left out."""
+    """The result of restoring state.
+
+    Attributes:
+        objects: number of objects that were written.
+        there: number of objects that existed already, and were left as they are.
+        stale: folders of the checkpoints that are not restored, because their streams have continued.
+    """
 
     objects: int
     there: int
@@ -39,20 +41,26 @@ class RestoredState(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class StateCopy:
-    """The state of a lakehouse, and a folder for its copy; immutable files in the older copy `former` are linked."""
+    """The state of a lakehouse, and a folder for its copy.
+
+    Attributes:
+        store: the store of the lakehouse.
+        folder: the folder of the copy.
+        former: an older copy, whose immutable files are linked instead of copied; None for none.
+    """
 
     store: Store
     folder: Path
     former: Path | None = None
 
     def is_empty(self) -> bool:
-        """Whether no stream has started in the lakehouse."""
+        """Return True if no stream has ever started in the lakehouse."""
         return not self.store.folders(f"{_STATE}/streams/")
 
     def save(self) -> int:
-        """Copy the state; returns the number of objects.
+        """Copy the state, and return the number of objects.
 
-        Checkpoints come first, so that one that becomes stale during the copy is recognized as stale.
+        Checkpoints are copied first, so that a restore recognizes one that became stale during the copy.
         """
         objects = sorted(self._wanted(), key=lambda each: _CHECKPOINT.match(each.path) is None)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -78,7 +86,7 @@ class StateCopy:
         return 1
 
     def _link(self, wanted: StoredObject, target: Path) -> bool:
-        """Link an immutable file from the former copy."""
+        """Link an immutable file from the former copy; return False if that has no such file."""
         if self.former is None or not _WRITTEN_ONCE.match(wanted.path):
             return False
         source = self.former / wanted.path
@@ -88,12 +96,12 @@ class StateCopy:
         return True
 
     def restore(self) -> RestoredState:
-        """Restore missing objects except checkpoints, which may be stale: see `restore_checkpoints`."""
+        """Restore missing objects, except checkpoints, which may be stale: see `restore_checkpoints`."""
         put = self._put_all(self._paths() - self._checkpoints())
         return RestoredState(objects=sum(put), there=len(put) - sum(put))
 
     def restore_checkpoints(self) -> RestoredState:
-        """Restore the checkpoints of streams that have not gone on since the copy."""
+        """Restore the checkpoints of streams that have processed no batch since the copy."""
         paths = self._checkpoints()
         stale = tuple(folder for folder in sorted(_folders(paths)) if not self._is_current(folder, paths))
         put = self._put_all({path for path in paths if not path.startswith(tuple(f"{each}/" for each in stale))})
@@ -115,30 +123,14 @@ class StateCopy:
         return self.store.put_new(path, (self.folder / path).read_bytes())
 
     def _is_current(self, folder: str, paths: Set[str]) -> bool:
-        """Whether the stream has not gone on since its checkpoint was copied."""
+        """Return True if the stream has processed no batch since its checkpoint was copied."""
         offsets, commits = _newest(paths, f"{folder}/offsets/"), _newest(paths, f"{folder}/commits/")
         if offsets != commits:
             return False
-        if folder.startswith(_KPIS):
-            return self._newest_of_kpis() <= offsets
         stream = folder.split("/")[2]
         last, generations = Manifests(self.store, stream).last(1), Generations(self.store, stream).all()
         decided = last[0].batch_id if last else -1
         return bool(generations) and generations[-1].checkpoint == folder and decided == offsets
-
-    def _newest_of_kpis(self) -> int:
-        """The newest batch of the key figures in any of their tables."""
-        records = [self.store.get(path) or b"{}" for path in self.store.paths(f"{_KPIS}/generations")]
-        app_id = msgspec.json.decode(records[-1], type=dict[str, object]).get("app_id", "") if records else ""
-        taken = [self._taken(table, str(app_id)) for table in own_tables(self.store) if "/kpi_" in table]
-        return max(taken, default=-1)
-
-    def _taken(self, table: str, app_id: str) -> int:
-        try:
-            version = open_table(self.store.location, table).transaction_version(app_id)
-        except TableNotFoundError:
-            return -1
-        return -1 if version is None else version
 
 
 def _folders(checkpoints: Set[str]) -> set[str]:

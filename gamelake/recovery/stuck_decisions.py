@@ -1,10 +1,11 @@
-"""Decided batches and replays that a table can't take: their conflicting columns are dropped, and they are committed.
+"""Releases decided batches and replays that a table rejects: drops their conflicting columns, and commits them.
 
-Two writers that decide at the same time can give a table one column with two types. The second one is decided and
-can't be committed, so its stream holds the table back, and each later replay ends with IncompatibleSchemaError. Its
-rows are written again without the values of that column, which remain in bronze.
+Two writers that decide at the same time can add one column with two types to a table. The second decision then can't be
+committed: its stream holds the table back, or every later replay ends with IncompatibleSchemaError. The release writes
+its rows again without the values of that column, which remain in bronze.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,22 +13,31 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gamelake.model.errors import StoreError
-from gamelake.storage.appends import BatchTransaction, columns_of
-from gamelake.storage.columns import conflicts, merged
-from gamelake.storage.data_files import DataFile, write_rows
-from gamelake.storage.held_tables import HeldTables
-from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
-from gamelake.storage.reconciliation import streams_of
-from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
-from gamelake.storage.rewrites import revision_lease
-from gamelake.storage.settle_records import SettleRecords
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json
+from gamelake.delta.appends import BatchTransaction, columns_of
+from gamelake.delta.columns import conflicts, delta_schema_json, merged
+from gamelake.delta.data_files import DataFile, write_rows
+from gamelake.delta.rewrites import revision_lease
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables
+from gamelake.ledger.held_tables import HeldTables
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.ledger.reconciliation import streams_of
+from gamelake.ledger.replay_manifests import ReplayManifest, ReplayManifests
+from gamelake.ledger.settle_records import SettleRecords
+from gamelake.objects.store import Store
+from gamelake.streaming.driver.batch_commits import BatchCommits
+from gamelake.streaming.driver.stream import Stream
 
 
 class StuckTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that can't take a decision: of a batch or a replay, the columns that conflict, and the rows."""
+    """A table that rejects a decided batch or replay.
+
+    Attributes:
+        decision: the batch or replay, for messages.
+        table: path of the table.
+        columns: names of the columns whose types conflict.
+        rows: number of the decision's rows for the table.
+    """
 
     decision: str
     table: str
@@ -37,7 +47,14 @@ class StuckTable(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """A decided batch or replay; `save` replaces its manifest by one with other files."""
+    """A decided batch or replay.
+
+    Attributes:
+        name: the batch or replay, for messages.
+        tables: its files by table.
+        transaction: the transaction of its commits.
+        save: replaces the files in its manifest.
+    """
 
     name: str
     tables: tuple[TableFiles, ...]
@@ -47,19 +64,27 @@ class _Decision:
 
 @dataclass(frozen=True, slots=True)
 class StuckDecisions:
-    """The newest batch of each stream, the batches that wait for a table, and the unfinished replays of a lakehouse."""
+    """The newest batch of each stream, the batches that wait for a table, and the unfinished replays of a lakehouse.
+
+    Attributes:
+        store: the store of the lakehouse.
+        tables: reads the tables' columns, and commits to them.
+    """
 
     store: Store
     tables: DeltaTables
 
     def dry_run(self) -> list[StuckTable]:
-        """The tables that can't take a decision; changes nothing."""
+        """Return the tables that reject a decision; write nothing."""
         return [stuck for decision in self._decisions() for stuck in self._stuck(decision)]
 
     def release(self) -> list[StuckTable]:
-        """Write the rows again without the conflicting columns, and commit them to the tables that could not take them.
+        """Write the rows again without the conflicting columns, and commit waiting batches in their order.
 
-        Until the manifest is replaced nothing has changed, so a run that was killed can be repeated.
+        Nothing changes until a manifest is replaced, so a run that was killed can be repeated.
+
+        Returns:
+            The tables that rejected a decision.
 
         Raises:
             LeaseHeldError: a replay, restore or erasure runs.
@@ -67,20 +92,30 @@ class StuckDecisions:
         found: list[StuckTable] = []
         with revision_lease(self.store):
             SettleRecords(self.store).follow()
-            for decision in self._decisions():
-                stuck = {each.table: each for each in self._stuck(decision)}
-                if not stuck:
-                    continue
-                entries = [
+            # Committing a batch may add a column that conflicts with one of a later batch.
+            while stuck := [each for decision in self._decisions() for each in self._rewrite(decision)]:
+                found += stuck
+                self._commit()
+        return found
+
+    def _rewrite(self, decision: _Decision) -> list[StuckTable]:
+        """Drop the conflicting columns of a decision, and return the tables that rejected it."""
+        stuck = {each.table: each for each in self._stuck(decision)}
+        if stuck:
+            decision.save(
+                tuple(
                     self._without(entry, stuck[entry.table].columns) if entry.table in stuck else entry
                     for entry in decision.tables
-                ]
-                decision.save(tuple(entries))
-                for entry in entries:
-                    if entry.table in stuck:
-                        self.tables.append(entry, decision.transaction)
-                found += stuck.values()
-        return found
+                )
+            )
+        return [*stuck.values()]
+
+    def _commit(self) -> None:
+        """Commit waiting batches, as each stream does when it starts; the next replay finishes unfinished replays."""
+        for name in streams_of(self.store):
+            for manifest in Manifests(self.store, name).last(1):
+                stream = Stream(self.store, name, manifest.topic)
+                BatchCommits(stream, self.tables).commit(manifest, catch_up_seconds=math.inf)
 
     def _decisions(self) -> Iterator[_Decision]:
         for stream in streams_of(self.store):
@@ -91,9 +126,7 @@ class StuckDecisions:
             newest = batches[-1:] if first is None else [each for each in batches if each >= min(first, batches[-1])]
             for manifest in manifests.read_many(newest):
                 name = f"batch {manifest.batch_id} of {stream}"
-                yield _Decision(
-                    name, manifest.tables, BatchTransaction.of(manifest), _saving_batch(manifests, manifest)
-                )
+                yield _Decision(name, manifest.tables, manifest.transaction, _saving_batch(manifests, manifest))
         replays = ReplayManifests(self.store)
         for replay in replays.unfinished():
             yield _Decision(
@@ -121,9 +154,7 @@ class StuckDecisions:
         )
 
     def _rewritten(self, table: str, file: DataFile, columns: tuple[str, ...]) -> DataFile:
-        content = self.store.get(f"{table}/{file.path}")
-        if content is None:
-            raise StoreError(f"{table}/{file.path} is missing, though a manifest that is not committed yet names it")
+        content = self.store.require(f"{table}/{file.path}", "a manifest that is not committed yet names it")
         rows = pq.read_table(pa.BufferReader(content))
         kept = rows.drop_columns([name for name in columns if name in rows.column_names])
         return write_rows(self.store, table, kept, file.partition)

@@ -3,13 +3,12 @@
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries", "Add File and Remove File".
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import takewhile
 
-from gamelake.model.errors import StartupError
-from gamelake.storage.delta_log import (
+from gamelake.delta.log.codec import (
     Action,
     commit_info_of,
     contents_of,
@@ -18,8 +17,9 @@ from gamelake.storage.delta_log import (
     following_entries,
     transactions_of,
 )
-from gamelake.storage.manifest_checkpoints import LogCheckpoint, read_log_checkpoint
-from gamelake.storage.store import Store
+from gamelake.delta.log.history_checkpoints import LogCheckpoint, read_log_checkpoint
+from gamelake.model.errors import StartupError
+from gamelake.objects.store import Store
 
 # The version before the first one: a table without rows.
 NONE_YET = -1
@@ -31,7 +31,15 @@ class RestoreError(StartupError):
 
 @dataclass(slots=True)
 class _Commit:
-    """The log entry of a version; `transaction` is `application/batch`, empty if it has none."""
+    """The log entry of a version.
+
+    Attributes:
+        version: the version.
+        at: time of the commit.
+        transaction: the batch, as `application/batch`; empty if the commit has none.
+        adds: its add actions.
+        removes: the paths that it removes.
+    """
 
     version: int
     at: datetime
@@ -42,7 +50,12 @@ class _Commit:
 
 @dataclass(slots=True)
 class TableHistory:
-    """The commits of a table in order: all of them, or those after its log checkpoint."""
+    """The commits of a table.
+
+    Attributes:
+        table: path of the table.
+        commits: the commits in the order of their versions: all, or one for the log checkpoint and those after it.
+    """
 
     table: str
     commits: list[_Commit] = field(default_factory=list)
@@ -52,7 +65,7 @@ class TableHistory:
         """Read a table's log as far back as it goes.
 
         Raises:
-            RestoreError: there is no such table, or neither its first version nor a log checkpoint.
+            RestoreError: the table does not exist, or has neither its first entry nor a log checkpoint.
         """
         history, version = cls(table), 0
         checkpoint = read_log_checkpoint(store, table) if store.get(entry_path(table, 0)) is None else None
@@ -79,20 +92,20 @@ class TableHistory:
         """Check a version, and return it.
 
         Raises:
-            RestoreError: the table has no such version.
+            RestoreError: the table does not have the version.
         """
         if not self.first <= version <= self.newest:
             raise RestoreError(f"{self.table} has versions {self.first} to {self.newest}, not {version}")
         return version
 
     def at_time(self, moment: datetime) -> int:
-        """The version that was current at a moment: the last one before the first that was committed later.
+        """Return the version that was current at a moment: the last one before the first later commit.
 
-        Clocks of writers differ, so a commit may have an earlier time than the one before it. As in Spark, it then
-        counts as made no earlier: a restore must not keep what was committed after the moment.
+        Clocks of writers differ, so a commit may have an earlier time than its predecessor. As in Spark, it then counts
+        as committed at its predecessor's time, so that a restore keeps no commit that was made after the moment.
 
         Raises:
-            RestoreError: the table did not exist then.
+            RestoreError: the table did not exist at the moment.
         """
         before = [commit.version for commit in takewhile(lambda commit: commit.at <= moment, self.commits)]
         if not before:
@@ -102,30 +115,35 @@ class TableHistory:
         return before[-1]
 
     def at_time_or_none_yet(self, moment: datetime) -> int:
-        """Like `at_time`, but NONE_YET if the table was created later.
+        """Return the version of `at_time`, or NONE_YET if the table was created later.
 
         Raises:
             RestoreError: the history does not reach back so far.
         """
         return NONE_YET if not self.first and moment < self.commits[0].at else self.at_time(moment)
 
-    def before_batch(self, batch: int) -> int:
-        """The version before the commit of a batch; NONE_YET if that commit created the table.
+    def before_batch(self, batch: int, applications: Collection[str]) -> int:
+        """Return the version before the commit of a stream's batch; NONE_YET if that commit created the table.
+
+        Args:
+            batch: the batch id, which other writers' batches may have too.
+            applications: the application ids of the stream's transactions.
 
         Raises:
             RestoreError: the batch was never committed, or the history does not reach back so far.
         """
-        took = [commit.version for commit in self.commits if commit.transaction.endswith(f"/{batch}")]
+        named = {f"{application}/{batch}" for application in applications}
+        took = [commit.version for commit in self.commits if commit.transaction in named]
         if not took:
             raise RestoreError(f"{self.table} has no batch {batch}")
         return NONE_YET if not took[-1] else self.at_version(took[-1] - 1)
 
     def batches_after(self, version: int) -> tuple[str, ...]:
-        """The batches that later versions committed, as `application/batch`."""
+        """Return the batches that later versions committed, as `application/batch`, in the order of the versions."""
         return tuple(each.transaction for each in self.commits if each.version > version and each.transaction)
 
     def live_at(self, version: int) -> Mapping[str, Action]:
-        """The add actions of a version's files, by path."""
+        """Return the add actions of the live files of a version, by path."""
         live: dict[str, Action] = {}
         for commit in (each for each in self.commits if each.version <= version):
             for path in commit.removes:
@@ -135,7 +153,7 @@ class TableHistory:
 
 
 def _from_checkpoint(checkpoint: LogCheckpoint) -> _Commit:
-    """A log checkpoint as a commit that adds all files of its version."""
+    """Return a log checkpoint as a commit that adds all files of its version."""
     at = datetime.fromtimestamp(checkpoint.at / 1000, UTC)
     return _Commit(version=checkpoint.version, at=at, transaction="", adds=list(checkpoint.adds), removes=[])
 

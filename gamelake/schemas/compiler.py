@@ -35,7 +35,8 @@ _CONFLUENT_MODULES = ("meta_pb2", "type.decimal_pb2", "type.variant_pb2", "types
 def compile_sources(sources: Mapping[str, str], root: str = ROOT_FILE) -> FileDescriptorSet:
     """Compile the file `root` and its imports.
 
-    Imports come from `sources`, else from what serializers leave out: `google/protobuf`, `google/type`, `confluent`.
+    Imports come from `sources`, or from the files that serializers leave out: `google/protobuf`, `google/type`,
+    `confluent`.
 
     Args:
         sources: by the name that imports use: the text of a file, or its descriptor in base64, as Confluent's Python
@@ -86,7 +87,7 @@ def _check_name(name: str) -> None:
     if {"", ".", ".."} & set(name.split("/")):
         raise SchemaError(f"the schema imports {shown}, which is outside its own folder")
     if not _NAME.fullmatch(name) or not _is_text(name):
-        raise SchemaError(f"the schema imports {shown}, which is no name of a file")
+        raise SchemaError(f"the schema imports {shown}, which is not a file name")
 
 
 def _is_text(text: str) -> bool:
@@ -98,11 +99,11 @@ def _is_text(text: str) -> bool:
 
 
 def _write_sources(folder: Path, sources: Mapping[str, str]) -> list[tuple[Path, str]]:
-    """Write all sources under names of our own; gives the path of each text, with the name that imports use."""
+    """Write all sources under names of our own. Return the path of each text, with the name that imports use."""
     names, known = [], FileDescriptorSet()
     for number, (name, text) in enumerate(sources.items()):
         if not _is_text(text):
-            raise SchemaError(f"{name} has characters that are none (lone surrogates)")
+            raise SchemaError(f"{name} has invalid characters (lone surrogates)")
         descriptor = _descriptor(text)
         if descriptor is None:
             names.append((folder / f"{number}.text", name))
@@ -118,7 +119,7 @@ def _write_sources(folder: Path, sources: Mapping[str, str]) -> list[tuple[Path,
 
 
 def _descriptor(text: str) -> FileDescriptorProto | None:
-    """The descriptor that a text is in base64; None if it is none."""
+    """Return the descriptor that a text encodes in base64; None for any other text."""
     try:
         content = base64.b64decode(text, validate=True)
         return FileDescriptorProto.FromString(content) if content else None
@@ -156,7 +157,7 @@ def _first_problem(stderr: str, names: list[tuple[Path, str]]) -> str:
 
 
 def message_at(descriptors: FileDescriptorSet, index: tuple[int, ...]) -> Descriptor:
-    """The message that a Confluent message index names, counted in the last file of the set.
+    """Return the message that a Confluent message index names, counted in the last file of the set.
 
     Raises:
         UnknownMessageError: the schema has no message there.
@@ -196,7 +197,7 @@ def _with_json_names(file: FileDescriptorProto) -> FileDescriptorProto:
 
 
 def all_messages(messages: Iterable[DescriptorProto]) -> Iterator[DescriptorProto]:
-    """All messages of a file, those inside others too."""
+    """Yield all messages of a file, with the nested ones."""
     left = list(messages)
     while left:
         message = left.pop()

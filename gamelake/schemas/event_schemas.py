@@ -49,7 +49,7 @@ def newest_submitted(contracts: Path) -> EventSchema:
 
 
 def registry_writer(env: Environment) -> ServerCredentials | None:
-    """The credentials for registering schemas; None for a registry that accepts them from any client.
+    """Return the credentials for registering schemas; None for a registry that accepts them from any client.
 
     Raises:
         SettingsError: the file of GAMELAKE_REGISTRY_CREDENTIALS_FILE can't be read, or has another form.
@@ -94,7 +94,7 @@ def load_schema(folder: Path, version: int) -> EventSchema:
     """Compile the game event of a version's folder.
 
     Raises:
-        ContractError: it is not there, or does not compile.
+        ContractError: the folder is missing, or the schema does not compile.
     """
     source = folder / _FILE
     if not source.is_file():

@@ -8,17 +8,15 @@ Source: Confluent documentation, "Formats, serializers, and deserializers", head
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from gamelake.model.arrays import Bytes, Flags, Ints
 
 MAGIC = 0
 _ID_END = 5
 _MORE = 0x80  # set in each byte of a varint but the last
-_VARINT_BYTES = 5  # an int32 needs no more
+_VARINT_BYTES = 5  # enough for an int32
 DEEPEST_NESTING = 16
 _COMMON_INDEXES = 16
 _WHOLE_BODY = 2**31 - 1  # pyarrow's binary_slice fails without a stop
@@ -59,9 +57,20 @@ class Unframed:
     bad_rows: Ints
     problems: list[str]
 
+    def part(self, start: int, end: int) -> "Unframed":
+        """Return the same of a range of the batch's rows."""
+        groups = []
+        for group in self.groups:
+            first, last = np.searchsorted(group.rows, (start, end))
+            if first < last:
+                rows, bodies = group.rows[first:last] - start, group.bodies.slice(first, last - first)
+                groups.append(FrameGroup(group.message_type, rows, bodies))
+        first, last = np.searchsorted(self.bad_rows, (start, end))
+        return Unframed(groups, self.bad_rows[first:last] - start, self.problems[first:last])
+
 
 def frame_header(schema_id: int) -> bytes:
-    """The frame before the body of a schema's first message, whose index [0] is written as one byte."""
+    """Return the frame before the body of a schema's first message, whose index [0] is written as one byte."""
     return bytes([MAGIC]) + schema_id.to_bytes(_ID_END - 1, "big") + b"\x00"
 
 
@@ -111,7 +120,7 @@ class _Frames:
         self._index_code: Ints = np.zeros(len(values), np.int64)
         self._read_indexes()
 
-    def _byte_at(self, position: Ints) -> npt.NDArray[np.uint8]:
+    def _byte_at(self, position: Ints) -> Bytes:
         return np.asarray(self._bytes[np.minimum(position, len(self._bytes) - 1)])
 
     def _schema_ids(self) -> Ints:
@@ -160,10 +169,10 @@ class _Frames:
         self.body_start[rows] = position - self._start[rows]
         self._remember(rows[ok], count[ok], path[ok])
 
-    def _remember(self, rows: Ints, count: Ints, path: npt.NDArray[np.int64]) -> None:
+    def _remember(self, rows: Ints, count: Ints, path: Ints) -> None:
         if not len(rows):
             return
-        # Column by column: numpy sorts whole rows some twenty times slower.
+        # Column by column: numpy sorts whole rows about 20 times slower.
         first, code = np.unique(count, return_index=True, return_inverse=True)[1:]
         for depth in range(int(count.max())):
             steps = np.unique(path[:, depth], return_inverse=True)[1]
@@ -174,7 +183,7 @@ class _Frames:
             self._indexes[known + number] = tuple(int(step) for step in path[row, : count[row]])
 
     def _varints(self, position: Ints, end: Ints) -> tuple[Ints, Ints, Flags]:
-        """Read one zig-zag varint at each position: its value, the position after it, whether it is whole."""
+        """Read one zig-zag varint at each position: its value, the position after it, and True if it is complete."""
         raw = np.zeros(len(position), np.int64)
         reading = np.ones(len(position), bool)
         complete = np.zeros(len(position), bool)

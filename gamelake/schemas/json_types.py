@@ -1,5 +1,7 @@
 """Protobuf messages as msgspec types for the strict decoding of JSON, with the contract's field names."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -10,6 +12,44 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 _TIMESTAMP = "google.protobuf.Timestamp"
 # A time that is checked when it is decoded: RFC 3339, with an offset.
 CHECKED_TIME = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+_TIME = msgspec.json.Decoder(CHECKED_TIME)
+_TIMES = msgspec.json.Decoder(list[CHECKED_TIME])
+# msgspec rounds what is finer than a microsecond, and refuses the year 10000 of it; in Protobuf it is cut.
+_FINER = re.compile(r"(\.\d{6})\d+")
+
+
+def parse_time(text: object) -> datetime:
+    """Return the time of a text by RFC 3339: the one grammar of the gateway and of files.
+
+    Raises:
+        ValueError: it is not a text, or not such a time with its offset.
+    """
+    try:
+        return _TIME.decode(msgspec.json.encode(_cut(text) if isinstance(text, str) else text))
+    except msgspec.MsgspecError:
+        raise ValueError("not a time by RFC 3339") from None
+
+
+def parse_times(texts: Sequence[str]) -> list[datetime]:
+    """Return the times of many texts, in their order; it takes half the time of one by one.
+
+    Raises:
+        ValueError: one of them is not such a time.
+    """
+    try:
+        # A text with a quotation mark gives more times than texts, or none.
+        times = _TIMES.decode(_cut('["' + '","'.join(texts) + '"]')) if texts else []
+    except (msgspec.MsgspecError, UnicodeEncodeError):
+        times = []
+    if len(times) != len(texts):
+        raise ValueError("not times by RFC 3339")
+    return times
+
+
+def _cut(text: str) -> str:
+    return _FINER.sub(r"\1", text)
 
 
 class UnsupportedFieldError(Exception):
@@ -42,7 +82,7 @@ class _Slot:
 
 
 def struct_of(message: Descriptor, time: Any = str) -> type[msgspec.Struct]:  # noqa: ANN401 # a type
-    """The msgspec type of a message: enumerations are the names of their values, timestamps are of type `time`.
+    """Return the msgspec type of a message: enumerations are the names of their values, timestamps are of type `time`.
 
     Raises:
         UnsupportedFieldError: the message has a field of an unsupported kind.

@@ -14,33 +14,37 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.environment import Environment
 from gamelake.model.errors import RegistryUnavailableError, SchemaError, UnknownSchemaError
+from gamelake.objects.store import Store
 from gamelake.schemas.compiler import compile_sources
 from gamelake.schemas.limits import SchemaLimits, check_size
 from gamelake.schemas.registry import SchemaSource
-from gamelake.storage.store import Store
 
 _FIRST_PAUSE = timedelta(milliseconds=100)
 _LONGEST_PAUSE = timedelta(seconds=2)
 _REGISTRATION_TIME = timedelta(seconds=1)
 _OUTAGE_PAUSE = timedelta(seconds=5)
 _FOR_EVER = timedelta.max
+# The share of each window that requests for missing ids may take.
+_BUDGET, _WINDOW = timedelta(seconds=1), timedelta(seconds=10)
+# A few hundred bytes each.
+_MOST_MISSING = 10_000
 _FOLDER = "_gamelake/schemas"
 
 
 class SchemaSourceById(Protocol):
-    """What the schema cache needs of a `SchemaRegistry`."""
+    """The part of `SchemaRegistry` that the schema cache uses."""
 
     def source(self, schema_id: int) -> SchemaSource:
-        """The source of a schema; raises SchemaError or RegistryUnavailableError."""
+        """Return the source of a schema; raise SchemaError or RegistryUnavailableError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaWait:
-    """How long the decoder waits for a missing schema.
+    """The limits of the decoder's wait for a missing schema.
 
     Attributes:
         patience: the longest wait for one schema.
-        ask_again_after: after a wait without success, so long without another wait.
+        ask_again_after: how long the decoder does not wait again after a wait without success.
     """
 
     patience: timedelta = timedelta(seconds=10)
@@ -58,8 +62,9 @@ class MissingSchema:
 class SchemaCache:
     """Compiled schemas by id: in memory, else in the lakehouse, else from the registry.
 
-    Only the first missing id is waited for. For `ask_again_after` from then on, each other missing id is requested
-    once, or not at all if the registry did not answer: a stream of invented ids must not delay the good records.
+    The decoder waits only for the first missing id. During the next `ask_again_after` it requests each other missing id
+    once, or not at all if the registry did not answer, or if the requests for all of them would take more than a
+    tenth of the time: a stream of invented ids must not delay the good records.
     """
 
     def __init__(
@@ -77,27 +82,48 @@ class SchemaCache:
         self._clock = clock
         self._compiled: dict[int, FileDescriptorSet] = {}
         self._missing: dict[int, tuple[float, MissingSchema]] = {}
+        self._window_began = float("-inf")
+        # Seconds of the window in which missing ids were looked up without a patient wait.
+        self._spent, self._has_waited = 0.0, False
         self._impatient_until = float("-inf")
         self._silent_until = float("-inf")
 
     def get(self, schema_id: int) -> FileDescriptorSet | MissingSchema:
-        """The compiled schema, or why there is none."""
+        """Return the compiled schema, or the reason why it is missing."""
         if schema_id not in self._compiled:
-            kept = self._store.get(schema_path(schema_id))
-            found = FileDescriptorSet.FromString(kept) if kept else self._from_registry(schema_id)
+            found = self._known_missing(schema_id) or self._within_budget(schema_id)
             if isinstance(found, MissingSchema):
                 return found
             self._compiled[schema_id] = found
         return self._compiled[schema_id]
 
-    def _from_registry(self, schema_id: int) -> FileDescriptorSet | MissingSchema:
+    def _known_missing(self, schema_id: int) -> MissingSchema | None:
         until, missing = self._missing.get(schema_id, (float("-inf"), None))
-        if missing and self._clock() < until:
-            return missing
-        found = self._ask_patiently(schema_id)
+        return missing if self._clock() < until else None
+
+    def _within_budget(self, schema_id: int) -> FileDescriptorSet | MissingSchema:
+        """Look a schema up, unless missing ones have taken too much time just now."""
+        started = self._clock()
+        if started - self._window_began > _WINDOW.total_seconds():
+            self._window_began, self._spent = started, 0.0
+        if self._spent >= _BUDGET.total_seconds():
+            return MissingSchema(DeadLetterReason.SCHEMA_UNAVAILABLE, "not looked up: too many unknown ids came")
+        kept = self._store.get(schema_path(schema_id))
+        found = FileDescriptorSet.FromString(kept) if kept else self._from_registry(schema_id)
         if isinstance(found, MissingSchema):
-            self._missing[schema_id] = (self._until_next(found.reason), found)
-        else:
+            self._spent += 0 if self._has_waited else self._clock() - started
+            self._remember(schema_id, found)
+        return found
+
+    def _remember(self, schema_id: int, missing: MissingSchema) -> None:
+        self._missing.pop(schema_id, None)
+        self._missing[schema_id] = (self._until_next(missing.reason), missing)
+        if len(self._missing) > _MOST_MISSING:
+            del self._missing[next(iter(self._missing))]
+
+    def _from_registry(self, schema_id: int) -> FileDescriptorSet | MissingSchema:
+        found = self._ask_patiently(schema_id)
+        if not isinstance(found, MissingSchema):
             self._store.put(schema_path(schema_id), found.SerializeToString())
         return found
 
@@ -106,6 +132,7 @@ class SchemaCache:
         return self._clock() + min(self._wait.ask_again_after, _OUTAGE_PAUSE if outage else _FOR_EVER).total_seconds()
 
     def _ask_patiently(self, schema_id: int) -> FileDescriptorSet | MissingSchema:
+        self._has_waited = False
         if self._clock() < self._silent_until:
             return MissingSchema(DeadLetterReason.SCHEMA_UNAVAILABLE, "the registry did not answer a moment ago")
         started, pause = self._clock(), _FIRST_PAUSE
@@ -120,6 +147,7 @@ class SchemaCache:
                 self._give_up(answer.reason)
                 return answer
             time.sleep(pause.total_seconds())
+            self._has_waited = True
             pause = min(pause * 2, _LONGEST_PAUSE)
         return answer
 
@@ -143,14 +171,18 @@ class SchemaCache:
 
 
 def kept_schemas(store: Store) -> list[tuple[int, bytes]]:
-    """The compiled schemas in a lakehouse, as (id, descriptors), by ascending id."""
-    numbers = sorted(int(path.rsplit("/", 1)[-1].split(".")[0]) for path in store.paths(_FOLDER))
-    kept = ((number, store.get(schema_path(number))) for number in numbers)
+    """Return the compiled schemas in a lakehouse, as (id, descriptors), by ascending id."""
+    kept = ((number, store.get(schema_path(number))) for number in kept_schema_ids(store))
     return [(number, content) for number, content in kept if content is not None]
 
 
+def kept_schema_ids(store: Store) -> list[int]:
+    """Return the ids of the compiled schemas in a lakehouse, ascending."""
+    return sorted(int(path.rsplit("/", 1)[-1].split(".")[0]) for path in store.paths(_FOLDER))
+
+
 def schema_path(schema_id: int) -> str:
-    """The path of a compiled schema in the lakehouse."""
+    """Return the path of a compiled schema in the lakehouse."""
     return f"{_FOLDER}/{schema_id}.binpb"
 
 

@@ -40,7 +40,7 @@ _MORE = 0x80  # set in each byte of a varint but the last
 
 
 def wire_type(message: Descriptor) -> tuple[Descriptor, MessageColumn]:
-    """The type that ptars decodes bodies of a message type by, and how its columns become the message's.
+    """Return the type that ptars decodes bodies of a message type by, and how its columns become the message's.
 
     Args:
         message: within the limits of schemas, without groups.
@@ -54,7 +54,7 @@ def wire_type(message: Descriptor) -> tuple[Descriptor, MessageColumn]:
 
 
 def with_open_enums(message: Descriptor) -> Descriptor:
-    """The same message type with closed enums as numbers, of which the Protobuf package drops none."""
+    """Return the same message type with closed enums as numbers: the Protobuf package drops no number."""
     files = _files(message.file, {})
     protos = []
     for file in files.values():
@@ -83,7 +83,7 @@ def _files(file: FileDescriptor, found: dict[str, FileDescriptor]) -> dict[str, 
 
 
 class _Builder:
-    """Declares a message anew at each place at which it stands: what is a column of bytes depends on the place."""
+    """Declares a new message at each place at which one stands: what is a column of bytes depends on the place."""
 
     def __init__(self) -> None:
         self._file = FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3")
@@ -185,7 +185,7 @@ def _scalar(part: FieldDescriptorProto, field: FieldDescriptor) -> WireColumn | 
 
 
 def _takes_any_bytes(field: FieldDescriptor) -> bool:
-    """Whether a text need not be UTF-8, as in proto2 or by a feature of editions: tried with one that is not."""
+    """Return True if a text need not be UTF-8, as in proto2 or by a feature of editions: tried with one that is not."""
     message: Any = field.containing_type
     try:
         GetMessageClass(message).FromString(varint(field.number << 3 | _LENGTH_DELIMITED) + b"\x01\xff")
@@ -199,7 +199,7 @@ def _enum(enum: EnumDescriptor) -> EnumColumn:
 
 
 def varint(number: int) -> bytes:
-    """A number as it is on the wire: seven bits a byte, the lowest first."""
+    """Encode a number as it is on the wire: seven bits a byte, the lowest first."""
     rest = bytearray()
     while number >= _MORE:
         rest.append(number % _MORE | _MORE)

@@ -1,4 +1,4 @@
-"""The columns of messages, made of what ptars decodes by a `wire_type`; and the rows to be read again.
+"""Turn the columns that ptars decodes by a `wire_type` into those of messages, and find the rows to read again.
 
 ptars keeps a key of a map that comes twice, all members of a oneof, and of a value that comes twice the last one. By
 the protocol the last key and member count, and messages are merged. Few senders write such messages, so columns are
@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gamelake.model.arrays import Ints
+
 _FEW_ENTRIES = 16
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +40,19 @@ class Conflicts:
             self.found.append(places)
 
     def inside(self, offsets: npt.NDArray[np.int32]) -> "Conflicts":
-        """The same rows, for the values of a list with these offsets (int32)."""
+        """Return the same rows, for the values of a list with these offsets (int32)."""
         return Conflicts(self.found, (*self.offsets, offsets))
 
     def rows(self) -> Ints:
-        """All rows that were found: int64, ascending, each once."""
+        """Return all rows that were found: int64, ascending, each once."""
         return np.unique(np.concatenate(self.found)) if self.found else np.zeros(0, np.int64)
 
 
 class WireColumn(Protocol):
-    """What a column of ptars stands for, where it is not the column itself."""
+    """A column of ptars that differs from the message's column."""
 
     def read(self, array: pa.Array, conflicts: Conflicts) -> pa.Array:
-        """The column of the message, as long as `array`; values of rows with a conflict are undefined.
+        """Return the column of the message, as long as `array`; values of rows with a conflict are undefined.
 
         Args:
             array: as ptars made it, without an offset.
@@ -64,7 +65,7 @@ class OnceColumn:
     """A value that is declared as repeated: null where it is absent."""
 
     def read(self, array: pa.Array, conflicts: Conflicts) -> pa.Array:
-        """The column that `WireColumn.read` describes."""
+        """Return the column that `WireColumn.read` describes."""
         offsets, values = array.offsets.to_numpy(), array.values
         counts = np.diff(offsets)
         if len(values) == len(array) and (counts == 1).all():
@@ -84,7 +85,7 @@ class EnumColumn:
         self._are_places = list(names) == list(range(len(names)))
 
     def read(self, array: pa.Array, conflicts: Conflicts) -> pa.Array:  # by the protocol
-        """The column that `WireColumn.read` describes."""
+        """Return the column that `WireColumn.read` describes."""
         if self._are_places and array.null_count < len(array):
             bounds = pc.min_max(array).as_py()
             if bounds["min"] >= 0 and bounds["max"] < len(self._names):
@@ -96,7 +97,7 @@ class TextColumn:
     """Bytes of a text that need not be UTF-8: what is not becomes U+FFFD, as Java reads it."""
 
     def read(self, array: pa.Array, conflicts: Conflicts) -> pa.Array:  # by the protocol
-        """The column that `WireColumn.read` describes."""
+        """Return the column that `WireColumn.read` describes."""
         try:
             return array.cast(pa.string())
         except pa.ArrowInvalid:
@@ -111,7 +112,7 @@ class ListColumn:
     element: WireColumn
 
     def read(self, array: pa.Array, conflicts: Conflicts) -> pa.Array:
-        """The column that `WireColumn.read` describes."""
+        """Return the column that `WireColumn.read` describes."""
         values = self.element.read(array.values, conflicts.inside(array.offsets.to_numpy()))
         return array if values is array.values else pa.ListArray.from_arrays(array.offsets, values)
 
@@ -124,7 +125,7 @@ class MapColumn:
     value: WireColumn | None
 
     def read(self, array: pa.Array, conflicts: Conflicts) -> pa.Array:
-        """The column that `WireColumn.read` describes."""
+        """Return the column that `WireColumn.read` describes."""
         offsets, entries = array.offsets, array.values
         keys, values = entries.field(0), entries.field(1)
         inside = conflicts.inside(offsets.to_numpy())
@@ -156,11 +157,11 @@ class MessageColumn:
 
     @property
     def has_work(self) -> bool:
-        """Whether it is not what it stands for, or may have conflicts."""
+        """True if the columns differ from the message's, or may have conflicts."""
         return bool(self.renamed or self.oneofs) or any(column is not None for column in self.columns.values())
 
     def read(self, array: pa.Array, conflicts: Conflicts) -> pa.Array:
-        """The column that `WireColumn.read` describes."""
+        """Return the column that `WireColumn.read` describes."""
         names = [field.name for field in array.type]
         before = [array.field(place) for place in range(len(names))]
         after = self.read_fields(names, before, conflicts)
@@ -170,11 +171,11 @@ class MessageColumn:
         return pa.StructArray.from_arrays(after, fields=fields, mask=array.is_null() if array.null_count else None)
 
     def named(self, names: Sequence[str]) -> list[str]:
-        """The names of the fields that ptars has some names of, in that order."""
+        """Return the names that ptars has for the fields, in that order."""
         return [self.renamed.get(name, name) for name in names]
 
     def read_fields(self, names: Sequence[str], arrays: Sequence[pa.Array], conflicts: Conflicts) -> list[pa.Array]:
-        """The columns of the fields, by their names in ptars, in that order."""
+        """Return the columns of the fields, by their names in ptars, in that order."""
         columns = [self.columns[name] for name in names]
         read = [
             array if column is None else column.read(array, conflicts)

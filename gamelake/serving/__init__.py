@@ -1,1 +1,1 @@
-"""What is served from silver: gold, KPIs, live operations, SQL."""
+"""Everything served from silver: gold tables, KPIs, live operations and SQL."""

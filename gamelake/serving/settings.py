@@ -1,4 +1,4 @@
-"""The settings of the serving process: gold, KPIs and live operations in one."""
+"""The settings of the serving process: gold with its KPIs, and live operations."""
 
 import os
 from collections.abc import Mapping
@@ -6,28 +6,33 @@ from dataclasses import dataclass
 from typing import Self
 
 from gamelake.serving.gold.settings import GoldSettings
-from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.serving.live_ops.settings import LiveOpsSettings
-from gamelake.streaming.settings import shared
+from gamelake.streaming.driver.settings import shared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingSettings:
-    """What each job is to know: the same but for its telemetry, which each has for itself."""
+    """The settings of both jobs, which differ only in their telemetry.
+
+    Attributes:
+        gold: the settings of the job that refreshes gold tables and KPIs.
+        live_ops: the settings of the live-ops job.
+    """
 
     gold: GoldSettings
-    kpis: KpiSettings
     live_ops: LiveOpsSettings
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
-        """Read the settings.
+        """Read the settings from environment variables.
+
+        Args:
+            variables: the variables by name.
 
         Raises:
             SettingsError: a variable is missing or malformed.
         """
         return cls(
             gold=GoldSettings.from_env(shared(variables, "gold", 0)),
-            kpis=KpiSettings.from_env(shared(variables, "kpis", 1)),
-            live_ops=LiveOpsSettings.from_env(shared(variables, "live_ops", 2)),
+            live_ops=LiveOpsSettings.from_env(shared(variables, "live_ops", 1)),
         )

@@ -1,1 +1,1 @@
-"""The micro-batch engine: sources, task, manifest, commit, checkpoint, one runner."""
+"""The micro-batch engine: its driver and tasks, deduplication, and the two sources, Kafka and files."""

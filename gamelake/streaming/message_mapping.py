@@ -1,4 +1,4 @@
-"""Gives messages of other schemas the columns that all events share, by SQL of the games contract."""
+"""Adds the columns that all events share to messages of other schemas, by SQL of the games contract."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,18 +9,25 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from gamelake.contract.games import GamesContract, load_games
+from gamelake.contract.located_yaml import declaration, load_located
+from gamelake.contract.messages import MessageSpec
+from gamelake.delta.columns import MICROSECONDS_UTC
 from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.model.errors import ContractError, IncompatibleSchemaError
-from gamelake.model.games import GamesContract, load_games
-from gamelake.model.messages import MessageSpec
 from gamelake.quality.engine import ROWS, engine, rows_without_zones
 from gamelake.quality.predicate import Predicate, parse_expression
-from gamelake.storage.columns import MICROSECONDS_UTC
 
 
 @dataclass(frozen=True, slots=True)
 class _Accepted:
-    """The types of the engine that a column may get its values from, as a pattern, and what they are cast to."""
+    """The types of the engine that a mapped column accepts.
+
+    Attributes:
+        types: a pattern of the accepted types' names.
+        cast: the type that values are cast to.
+        remedy: what to write in the contract if a type is not accepted.
+    """
 
     types: str
     cast: str
@@ -31,32 +38,41 @@ _NUMBERS = r"(U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL)\b"
 _ACCEPTED = {
     pa.string(): _Accepted(r"(?!STRUCT|MAP|BLOB)[^\[]+$", "VARCHAR", "write an expression that is a text or a number"),
     pa.float64(): _Accepted(_NUMBERS, "DOUBLE", "write an expression that is a number"),
-    # A cast of a number would fail for each row, and one of a text would ignore its time zone.
+    # A number could not be cast to a time, and the cast of a text would ignore its time zone.
     MICROSECONDS_UTC: _Accepted("TIMESTAMP|DATE", "TIMESTAMP", "write make_timestamp(<microseconds since 1970>)"),
 }
 
 
+@declaration
 def load_event_contract(path: Path) -> GamesContract:
-    """Read the games contract and parse the SQL of its mappings; whether that fits a schema is seen when one comes.
+    """Read the games contract and parse the SQL of its mappings.
+
+    A mapping is compared with a schema only when the first message of that schema arrives.
 
     Raises:
-        ContractError: the contract is invalid, or an expression is none, or not one of a single row.
+        ContractError: the contract is invalid, an expression is invalid, or it is not an expression of a single row.
     """
     contract = load_games(path)
-    for spec in contract.messages:
+    for index, spec in enumerate(contract.messages):
         for column, sql in spec.columns.items():
             try:
                 _parsed(sql)
             except ContractError as error:
-                raise ContractError(f"{path}: '{column}' of the message {spec.message} {error}: {sql}") from error
+                line = load_located(path).line_of(f"$.messages[{index}].columns.{column}")
+                raise ContractError(
+                    f"{path}:{line}: '{column}' of the message {spec.message} {error}: {sql}"
+                ) from error
     return contract
 
 
 @dataclass(slots=True)
 class MessageMapper:
-    """Maps messages as the contract says; all others stay as they are.
+    """Maps the messages that the contract has a mapping for; all others are unchanged.
 
-    Where the contract maps a message more than once, the first mapping that fits a schema is that of the schema.
+    If the contract has several mappings of a message, the first one that fits a schema applies to that schema.
+
+    Attributes:
+        messages: the mappings of the contract, in order.
     """
 
     messages: Sequence[MessageSpec]
@@ -66,12 +82,12 @@ class MessageMapper:
         """Map rows of one message type.
 
         Args:
-            message: its full name.
-            columns: a column for each of its fields, in Delta types.
+            message: the full name of the message type.
+            columns: a column for each field of the message, in Delta types.
 
         Returns:
-            The same rows in the same order: the fields that are not left out, and the mapped columns, which take the
-            place of fields of the same name. A value that can't be computed for a row is null.
+            The same rows in the same order: the fields that the contract does not leave out, and the mapped columns,
+            which replace fields of the same name. A value that can't be computed for a row is null.
 
         Raises:
             IncompatibleSchemaError: no mapping of the message fits its fields.
@@ -93,8 +109,9 @@ class _Mapping:
     """A mapping that fits a schema.
 
     Attributes:
-        reads: the fields that are needed; one at least, so that there are as many rows.
-        query: gives the mapped columns.
+        spec: the mapping of the contract.
+        reads: the fields that the query needs; at least one field, to keep the number of rows.
+        query: computes the mapped columns.
     """
 
     spec: MessageSpec
@@ -113,7 +130,7 @@ class _Mapping:
 
 
 def _fitting(specs: Sequence[MessageSpec], nothing: pa.RecordBatch) -> _Mapping | str:
-    """The first mapping that fits the fields of a message; if none does, why the last one doesn't."""
+    """Return the first mapping that fits the fields of a message, or the reason why the last one does not fit."""
     problem = ""
     for spec in specs:
         expressions = {column.value: _parsed(sql) for column, sql in spec.columns.items()}
@@ -130,7 +147,7 @@ def _fitting(specs: Sequence[MessageSpec], nothing: pa.RecordBatch) -> _Mapping 
 
 
 def _problem(expressions: Mapping[str, Predicate], nothing: pa.RecordBatch) -> str:
-    """Why expressions do not fit the fields of a message; empty if they do."""
+    """Return the reason why expressions do not fit the fields of a message; "" if they fit."""
     values = ", ".join(f"({each.text})" for each in expressions.values())
     try:
         types = [str(kind) for kind in _relation(f"SELECT {values} FROM {ROWS}", nothing).types]  # noqa: S608 # as above

@@ -1,7 +1,8 @@
-"""The process from which Spark forks its Python workers, with what tasks import loaded before the first fork.
+"""The process from which Spark forks its Python workers, with the tasks' imports loaded before the first fork.
 
-Spark's own (`pyspark.daemon`) leaves that to each worker, and loads PySpark from a zip, which has no compiled modules.
-A local session starts this one (`spark.python.daemon.module`); its executors find the library where the driver does.
+Spark's own daemon (`pyspark.daemon`) leaves the imports to each worker, and loads PySpark from a zip, which has no
+compiled modules. A local session starts this daemon instead (`spark.python.daemon.module`): its executors have the same
+import path as the driver.
 """
 
 import gc
@@ -13,11 +14,11 @@ from pathlib import Path
 
 from gamelake.program import leave_pandas_out
 
-_LOADED = ("pyspark.worker", "gamelake.streaming.batch_records", "gamelake.streaming.task")
+_LOADED = ("pyspark.worker", "gamelake.streaming.kafka.batch_records", "gamelake.streaming.tasks.task")
 
 
 def without_archives(paths: Sequence[str]) -> list[str]:
-    """Import paths without the archives of the PySpark that is also installed as a package.
+    """Return import paths without the archives of PySpark, if PySpark is also installed as a package.
 
     Args:
         paths: as in `sys.path`; Spark puts the archives of its folder first.
@@ -32,13 +33,13 @@ def without_archives(paths: Sequence[str]) -> list[str]:
 def main() -> None:
     """Load the modules and fork workers until Spark ends the process."""
     sys.path[:] = without_archives(sys.path)
-    # On macOS a fork may not survive what system libraries have done. On Linux the only threads that loading modules
-    # starts belong to OpenBLAS and jemalloc, which take care of forks themselves.
+    # On macOS a fork after the loading of system libraries may crash. On Linux, loading the modules starts only threads
+    # of OpenBLAS and jemalloc, and both handle forks.
     if sys.platform == "linux":
         leave_pandas_out()
         for name in _LOADED:
             import_module(name)
-    # Workers share these objects' memory as long as no garbage collection writes to it.
+    # Workers share the memory of these objects as long as the garbage collection doesn't write to it.
     gc.freeze()
     import_module("pyspark.daemon").manager()
 

@@ -7,12 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.message import DecodeError
 
+from gamelake.contract.games import GamesContract, UnlistedGames
+from gamelake.contract.located_yaml import refused_by_file
+from gamelake.contract.messages import MessageSpec
 from gamelake.layers.silver import COMMON_SCHEMA, conform
 from gamelake.model.errors import IncompatibleSchemaError, SchemaError
-from gamelake.model.games import GamesContract, UnlistedGames
 from gamelake.model.logs import event_logger
-from gamelake.model.messages import MessageSpec
+from gamelake.objects.store import Store
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.daily import store_rules
 from gamelake.quality.rules import RuleSet
@@ -21,7 +24,6 @@ from gamelake.schemas.compiler import message_at
 from gamelake.schemas.decoder import MessageDecoder
 from gamelake.schemas.event_schemas import FIRST_MESSAGE, load_schema
 from gamelake.schemas.schema_cache import kept_schemas
-from gamelake.storage.store import Store
 from gamelake.streaming.message_mapping import MessageMapper
 
 log = event_logger(__name__)
@@ -30,11 +32,17 @@ log = event_logger(__name__)
 def known_columns(
     games_file: Path, store: Store, tables: Iterable[pa.Schema], messages: Sequence[MessageSpec] = ()
 ) -> pa.Schema:
-    """All columns that rows can have, by lower-case name, each once.
+    """Collect all columns that rows can have; names that differ only in case are one column.
 
-    They come from the platform's own columns, the schemas next to the games contract (newest first), the schemas that
-    the lakehouse keeps (newest first; mapped by `messages`), and the tables. If two have a column of one name, the
-    first type counts.
+    The columns come from four sources, in this order: the platform's own columns, the schemas next to the games
+    contract (newest first), the schemas that the lakehouse keeps (newest first), and the tables. If two sources have a
+    column of the same name, the first type counts.
+
+    Args:
+        games_file: the games contract; its folder has the schemas.
+        store: the lakehouse.
+        tables: the columns of the tables.
+        messages: the mappings of messages, which apply to all schemas.
     """
     columns = {field.name.lower(): field for field in COMMON_SCHEMA}
     mapper = MessageMapper(messages)
@@ -46,12 +54,14 @@ def known_columns(
 
 def _messages(games_file: Path, store: Store) -> Iterator[Descriptor]:
     folders = games_file.parent.glob("proto/v[0-9]*")
-    for folder in sorted(folders, key=lambda each: int(each.name[1:]), reverse=True):
-        yield load_schema(folder, int(folder.name[1:])).message
+    versions = {int(each.name[1:]): each for each in folders if each.name[1:].isdecimal()}
+    for version, folder in sorted(versions.items(), reverse=True):
+        with refused_by_file(folder):
+            yield load_schema(folder, version).message
     for number, content in reversed(kept_schemas(store)):
         try:
             yield message_at(FileDescriptorSet.FromString(content), FIRST_MESSAGE)
-        except SchemaError as error:
+        except (SchemaError, DecodeError) as error:
             log.info("schema_unreadable", schema=number, error=error, action="rules can't use its columns")
 
 
@@ -70,7 +80,10 @@ class RulesLoader:
 
     Attributes:
         folder: of the rules; None for no rules.
-        schemas: gives the current columns of the tables, by table name.
+        games_file: the games contract; its folder has the schemas.
+        contract: the content of `games_file`.
+        store: the lakehouse.
+        schemas: returns the current columns of the tables, by table name.
     """
 
     folder: Path | None
@@ -80,7 +93,7 @@ class RulesLoader:
     schemas: Callable[[], Mapping[str, pa.Schema]]
 
     def watch(self) -> RulesInForce:
-        """The rules, reloaded when their files change.
+        """Load the rules, and reload them when their files change.
 
         Raises:
             ContractError: a rule can't be evaluated; the message has its file and line.
@@ -88,7 +101,7 @@ class RulesLoader:
         return NoRules() if self.folder is None else WatchedRules(self.folder, self.check)
 
     def watch_and_store(self) -> RulesInForce:
-        """The same; each version of the rules is also stored in the lakehouse, as manifests refer to it.
+        """Load the rules as in `watch`, and store each version in the lakehouse, since manifests refer to it.
 
         Raises:
             ContractError: a rule can't be evaluated; the message has its file and line.

@@ -1,4 +1,4 @@
-//! Reads offset ranges of a Kafka topic into buffers in the layout of Arrow: `gamelake.streaming.kafka_reader` uses it.
+//! Reads offset ranges of a Kafka topic into buffers in the layout of Arrow: `gamelake.streaming.kafka.reader` uses it.
 
 mod columns;
 mod librdkafka;

@@ -147,7 +147,7 @@ impl Consumer {
         }
     }
 
-    /// Assign partitions, each from an offset on, and none but these.
+    /// Assign exactly these partitions, each from an offset on.
     pub fn assign(&self, starts: &[(i32, i64)]) -> Result<(), String> {
         self.with_list(starts, |list| match unsafe { (self.functions.rd_kafka_assign)(self.handle, list) } {
             0 => Ok(()),

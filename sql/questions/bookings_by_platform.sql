@@ -1,14 +1,14 @@
 -- How much was booked on each platform, day by day?
 -- Grain: one row per event_date and platform with a purchase, of the last 30 days.
 -- Asked by: analyst.
--- Amounts are US dollars as the games report them; sums are rounded to cents at the end.
+-- Amounts are US dollars as the games report them; sums are rounded to cents at the end. A purchase that the game's server
+-- reports has no session, and counts.
 SELECT
     event_date,
     platform,
-    round(sum(bookings), 2) AS bookings,
+    round(sum(amount), 2) AS bookings,
     count(DISTINCT gamer_id) AS payers
-FROM gold.sessions
+FROM silver.purchases
 WHERE event_date >= current_date - INTERVAL '30' DAY
-  AND purchases > 0
 GROUP BY event_date, platform
 ORDER BY event_date, platform

@@ -1,4 +1,4 @@
--- How much does a day's player bring (ARPDAU), and how much a day's payer (ARPPU)?
+-- How much does a day's player spend (ARPDAU), and how much a day's payer (ARPPU)?
 -- Grain: one row per event_date and game_name, of the last 14 days.
 -- Asked by: analyst.
 SELECT

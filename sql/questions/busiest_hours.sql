@@ -1,13 +1,22 @@
--- At which hours of the day is most played?
+-- At which hours of the day do players play most?
 -- Grain: one row per platform and hour of the day in UTC, over the 7 days before today.
 -- Asked by: analyst.
+-- A session counts once, at the hour when it began, also one that crosses midnight.
+WITH session AS (
+    SELECT
+        max(platform) AS platform,
+        min(began) AS began
+    FROM gold.sessions
+    WHERE event_date >= current_date - INTERVAL '8' DAY
+      AND event_date < current_date
+    GROUP BY game_name, gamer_id, session_id
+)
 SELECT
     platform,
     extract(HOUR FROM began) AS hour_of_day,
     count(*) AS sessions,
     round(1e0 * count(*) / sum(count(*)) OVER (PARTITION BY platform), 4) AS share
-FROM gold.sessions
-WHERE event_date >= current_date - INTERVAL '7' DAY
-  AND event_date < current_date
+FROM session
+WHERE CAST(began AS date) >= current_date - INTERVAL '7' DAY
 GROUP BY platform, extract(HOUR FROM began)
 ORDER BY platform, hour_of_day

@@ -1,4 +1,4 @@
--- How many players are new, and what part of a day's players are they?
+-- How many players are new, and what share of a day's players are they?
 -- Grain: one row per event_date and game_name with players, of the last 14 days.
 -- Asked by: analyst.
 WITH newcomers AS (
@@ -21,4 +21,5 @@ LEFT JOIN newcomers
     ON newcomers.event_date = day.event_date
     AND newcomers.game_name = day.game_name
 WHERE day.event_date >= current_date - INTERVAL '14' DAY
+  AND day.players > 0
 ORDER BY day.event_date, day.game_name

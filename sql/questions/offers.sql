@@ -11,7 +11,7 @@ WITH player AS (
             WHEN bookings > 0 AND last_seen < current_date - INTERVAL '7' DAY THEN 'come back: half price'
             WHEN bookings >= 20 THEN 'large bundle'
             WHEN bookings > 0 THEN 'season pass'
-            WHEN sessions >= 3 THEN 'starter pack'
+            WHEN sessions_begun >= 3 THEN 'starter pack'
             ELSE 'none yet'
         END AS offer
     FROM gold.players

@@ -5,7 +5,7 @@ SELECT
     game_name,
     gamer_id,
     round(bookings, 2) AS bookings,
-    sessions,
+    sessions_begun,
     date_diff('day', CAST(last_seen AS date), current_date) AS days_away
 FROM gold.players
 WHERE bookings > 0

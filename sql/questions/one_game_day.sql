@@ -13,5 +13,6 @@ SELECT
 FROM gold.kart_rumble_daily_agg
 WHERE event_date >= current_date - INTERVAL '14' DAY
   AND platform IS NOT NULL
+  AND players > 0
 GROUP BY event_date, platform
 ORDER BY event_date, platform

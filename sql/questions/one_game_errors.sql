@@ -11,4 +11,4 @@ FROM silver.kart_rumble_events
 WHERE event_date >= current_date - INTERVAL '14' DAY
   AND app_version IS NOT NULL
 GROUP BY app_version
-ORDER BY app_version
+ORDER BY regexp_replace(regexp_replace(app_version, '([0-9]+)', '0000000000$1'), '0*([0-9]{10})', '$1') || '.'

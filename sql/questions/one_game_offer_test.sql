@@ -12,7 +12,7 @@ WITH player AS (
         coalesce(sum(amount) FILTER (WHERE event_name = 'purchase'), 0e0) AS bookings
     FROM silver.kart_rumble_events
     WHERE event_date >= current_date - INTERVAL '30' DAY
-      AND event_name <> 'smoke_test'
+      AND event_name IS DISTINCT FROM 'smoke_test'
     GROUP BY gamer_id
 )
 SELECT

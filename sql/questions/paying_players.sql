@@ -1,4 +1,4 @@
--- What share of each game's players pays, and how much does one of them?
+-- What share of each game's players pays, and how much does a payer spend?
 -- Grain: one row per game_name, over all time.
 -- Asked by: analyst.
 SELECT

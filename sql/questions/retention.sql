@@ -1,7 +1,8 @@
--- Of those who first played on a day, how many play 1, 7 and 30 days later?
+-- How many of a day's new players play 1, 7 and 30 days later?
 -- Grain: one row per first_day and game_name, of the first days of the last 45 days.
 -- Asked by: analyst.
--- A share is null until its day is over: the day after yesterday is today. A pseudonym belongs to one game, so it
+-- A share is null until its day is over: the day after yesterday is today. The players of a day that is not over are
+-- provisional. A pseudonym belongs to one game, so it
 -- identifies a player without the game.
 WITH newcomer AS (
     SELECT
@@ -39,6 +40,7 @@ SELECT
     players,
     CASE WHEN first_day < current_date - INTERVAL '1' DAY THEN round(1e0 * day_1 / players, 4) END AS day_1_share,
     CASE WHEN first_day < current_date - INTERVAL '7' DAY THEN round(1e0 * day_7 / players, 4) END AS day_7_share,
-    CASE WHEN first_day < current_date - INTERVAL '30' DAY THEN round(1e0 * day_30 / players, 4) END AS day_30_share
+    CASE WHEN first_day < current_date - INTERVAL '30' DAY THEN round(1e0 * day_30 / players, 4) END AS day_30_share,
+    first_day >= current_date AS is_provisional
 FROM cohort
 ORDER BY first_day, game_name

@@ -1,6 +1,7 @@
 -- How many of a day's players are back on the day after?
 -- Grain: one row per event_date and game_name, of the last 7 days without today, which is not over.
 -- Asked by: analyst.
+-- The share of yesterday's players who are back is provisional: the day after is today.
 WITH active AS (
     SELECT event_date, game_name, gamer_id
     FROM gold.player_days
@@ -11,7 +12,8 @@ SELECT
     today.game_name,
     count(*) AS players,
     count(tomorrow.gamer_id) AS back_on_the_day_after,
-    round(1e0 * count(tomorrow.gamer_id) / count(*), 4) AS share
+    round(1e0 * count(tomorrow.gamer_id) / count(*), 4) AS share,
+    today.event_date >= current_date - INTERVAL '1' DAY AS is_provisional
 FROM active AS today
 LEFT JOIN active AS tomorrow
     ON tomorrow.game_name = today.game_name

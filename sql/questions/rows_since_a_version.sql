@@ -1,4 +1,4 @@
--- How many rows has each game got since a version of the table?
+-- How many rows did each game get since a version of the table?
 -- Grain: one row per game_name.
 -- Asked by: analyst.
 -- Runs on: Trino.

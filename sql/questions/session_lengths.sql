@@ -1,7 +1,17 @@
--- How are the lengths of sessions spread?
+-- How are session lengths distributed?
 -- Grain: one row per platform and length, over the last 7 days.
 -- Asked by: analyst.
-WITH measured AS (
+-- A session counts once, also one that crosses midnight.
+WITH session AS (
+    SELECT
+        max(platform) AS platform,
+        min(began) AS began,
+        date_diff('second', min(began), max(ended)) / 60e0 AS minutes
+    FROM gold.sessions
+    WHERE event_date >= current_date - INTERVAL '8' DAY
+    GROUP BY game_name, gamer_id, session_id
+),
+measured AS (
     SELECT
         platform,
         CASE
@@ -18,8 +28,8 @@ WITH measured AS (
             WHEN minutes < 30 THEN 15
             ELSE 30
         END AS from_minute
-    FROM gold.sessions
-    WHERE event_date >= current_date - INTERVAL '7' DAY
+    FROM session
+    WHERE CAST(began AS date) >= current_date - INTERVAL '7' DAY
 )
 SELECT
     platform,

@@ -1,4 +1,4 @@
--- On how many of 30 days does a player of a month play?
+-- On how many of 30 days does a monthly active player play?
 -- Grain: one row per game_name, over the 30 days that end with today.
 -- Asked by: analyst.
 -- Stickiness is the mean of the daily players (DAU) over the month's players (MAU); today is incomplete. The month's

@@ -10,5 +10,5 @@ SELECT
     round(1e0 * count(*) / sum(count(*)) OVER (PARTITION BY event_date, game_name), 4) AS share
 FROM gold.sessions
 WHERE event_date >= current_date - INTERVAL '14' DAY
-GROUP BY event_date, game_name, app_version
-ORDER BY event_date, game_name, app_version
+GROUP BY event_date, game_name, app_version, version_order
+ORDER BY event_date, game_name, version_order

@@ -1,4 +1,4 @@
--- How much of a game's bookings comes from the tenth of its payers that pays most?
+-- How much of a game's bookings comes from the 10 % of its payers who pay most?
 -- Grain: one row per game_name with a payer, over all time.
 -- Asked by: analyst.
 -- The tenth is rounded up: of 11 payers it is 2.

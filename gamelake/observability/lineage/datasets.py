@@ -1,4 +1,4 @@
-"""Topics and tables as OpenLineage names them, with what is known of them now."""
+"""Topics and tables as OpenLineage names them, and their current facets."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +22,9 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.naming.dataset import S3, Kafka, LocalFileSystem
 
+from gamelake.delta.log.codec import ENGINE
+from gamelake.delta.tables import open_table
+from gamelake.objects.store import Location
 from gamelake.observability.lineage.flow import (
     ColumnOrigin,
     FilesDataset,
@@ -31,9 +34,6 @@ from gamelake.observability.lineage.flow import (
     TopicDataset,
     nothing_known,
 )
-from gamelake.storage.delta_log import ENGINE
-from gamelake.storage.store import Location
-from gamelake.storage.tables import open_table
 
 PRODUCER = f"urn:{ENGINE.lower().replace('/', ':')}"
 
@@ -92,25 +92,25 @@ class Datasets:
     _known: dict[str, dict[str, DatasetFacet]] = field(default_factory=dict)
 
     def now(self) -> Self:
-        """The same tables, to be read anew."""
+        """Return the same tables without the facets that were read."""
         return replace(self, _known={})
 
     def read(self, place: FlowEnd) -> InputDataset:
-        """An input, as it is now."""
+        """Return a dataset as an input, in its current state."""
         namespace, name = self.name(place.what)
         return InputDataset(namespace, name, facets=self._facets(place))
 
     def written(self, place: FlowEnd) -> OutputDataset:
-        """An output, as it is now."""
+        """Return a dataset as an output, in its current state."""
         namespace, name = self.name(place.what)
         return OutputDataset(namespace, name, facets=self._facets(place))
 
     def has(self, table: str) -> bool:
-        """Whether there is such a table yet."""
+        """Return True if there is such a table yet."""
         return DeltaTable.is_deltatable(self.location.child(table), dict(self.location.options))
 
     def name(self, what: TopicDataset | TableDataset | FilesDataset) -> tuple[str, str]:
-        """Namespace and name. Source: OpenLineage, "Naming Conventions", heading "Dataset naming"."""
+        """Return namespace and name. Source: OpenLineage, "Naming Conventions", heading "Dataset naming"."""
         naming: Kafka | S3 | LocalFileSystem
         if isinstance(what, TopicDataset):
             host, _, port = what.bootstrap_servers.split(",")[0].rpartition(":")

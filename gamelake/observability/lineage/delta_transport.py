@@ -1,4 +1,4 @@
-"""Where OpenLineage's client sends events to: the table of lineage events, and a file if one is asked for.
+"""The destination of OpenLineage's client: the table of lineage events, and a file if the options name one.
 
 The client merges OPENLINEAGE__TRANSPORT__TRANSPORTS__... variables into what stands here, so that a person can have the
 events sent to another service as well.
@@ -16,15 +16,15 @@ from openlineage.client.event_v2 import set_producer
 from openlineage.client.serde import Serde
 from openlineage.client.transport import Config, Transport
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.columns import MICROSECONDS_UTC, delta_schema_json
+from gamelake.delta.data_files import write_rows
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables
 from gamelake.model.naming import LINEAGE_EVENTS
+from gamelake.objects.store import Store
 from gamelake.observability.lineage.datasets import PRODUCER
 from gamelake.observability.lineage.recorded import decode, names
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.columns import MICROSECONDS_UTC
-from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json
 
 # What questions are asked by, then the whole event, as OpenLineage has it.
 EVENTS_SCHEMA = pa.schema(
@@ -63,7 +63,7 @@ class EventTable:
     _commits: int = 0
 
     def add(self, row: EventRow) -> None:
-        """Keep an event until the next flush, in the place of an older one that says no more."""
+        """Keep an event until the next flush, in the place of an older one with the same content."""
         self._waiting[row.run_id, row.event_type] = row
 
     def flush(self) -> None:
@@ -72,10 +72,7 @@ class EventTable:
             return
         rows = list(self._waiting.values())
         columns = {name: [_value(row, name) for row in rows] for name in EVENTS_SCHEMA.names}
-        content, statistics = encode_parquet(pa.table(columns, EVENTS_SCHEMA), frozenset({"event"}))
-        path = new_file_name("")
-        self.store.put(f"{LINEAGE_EVENTS}/{path}", content.to_pybytes())
-        file = DataFile(path=path, size=content.size, rows=len(rows), partition={}, statistics=statistics)
+        file = write_rows(self.store, LINEAGE_EVENTS, pa.table(columns, EVENTS_SCHEMA), {}, frozenset({"event"}))
         entry = TableFiles(
             table=LINEAGE_EVENTS, partition_by=(), schema=delta_schema_json(EVENTS_SCHEMA), files=(file,)
         )
@@ -129,7 +126,7 @@ class DeltaTransport(Transport):
 
 
 def open_client(table: EventTable, file: Path | None) -> OpenLineageClient:
-    """A client whose events go to the table, and to the file if there is one."""
+    """Open a client whose events go to the table, and to the file if there is one."""
     set_producer(PRODUCER)
     transports: dict[str, dict[str, object]] = {
         "table": {"type": f"{DeltaTransport.__module__}.{DeltaTransport.__name__}", "table": table}

@@ -9,8 +9,8 @@ from typing import Protocol
 from gamelake.model.errors import GamelakeError
 from gamelake.model.logs import event_logger
 from gamelake.model.options import LineageOptions
+from gamelake.objects.store import Location
 from gamelake.observability.lineage.flow import Flow, SchemaVersions, nothing_known
-from gamelake.storage.store import Location
 
 log = event_logger(__name__)
 
@@ -25,7 +25,7 @@ class Emitter(Protocol):
     """Is given what a job reads and writes."""
 
     def emit(self, *flows: Flow) -> None:
-        """Take in the flows; the newest flow of a job replaces the former. Returns at once, and never raises."""
+        """Queue the flows; the newest flow of a job replaces the former. Returns at once, and never raises."""
 
 
 class NoOpEmitter:
@@ -36,7 +36,7 @@ class NoOpEmitter:
 
 
 class SendLineage(Protocol):
-    """What turns flows into events; each of its methods may take long, and may raise."""
+    """Turns flows into events; each of its methods may take long, and may raise."""
 
     def started(self, flows: Sequence[Flow]) -> None:
         """Send the first event of each job."""
@@ -48,7 +48,7 @@ class SendLineage(Protocol):
         """Send the last event of each job; `error` is empty if all went well."""
 
     def lacks(self, flow: Flow) -> frozenset[str]:
-        """The tables of a flow that are not there yet."""
+        """Return the tables of a flow that don't exist yet."""
 
 
 class LineageEmitter:
@@ -103,12 +103,12 @@ class LineageEmitter:
 
     def _failed(self) -> None:
         """Try again before long; an outage is worth one stack in the log, not one a minute."""
-        log.warning("lineage_not_sent", action="the job goes on, and sending is retried", exc_info=not self._fails)
+        log.warning("lineage_not_sent", action="the job continues, and sending is retried", exc_info=not self._fails)
         self._fails = True
         self._due = min(self._due, time.monotonic() + _TRY_AGAIN_SECONDS)
 
     def _wait(self) -> tuple[set[str], dict[str, Flow], bool]:
-        """Wait for new flows or for the interval; gives the new jobs, all flows, and whether all are due."""
+        """Wait for new flows or for the interval. Return the new jobs, all flows, and True if all are due."""
         with self._changed:
             pause = max(0.0, self._due - time.monotonic())
             if any(self._lacking.values()):

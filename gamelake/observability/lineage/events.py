@@ -34,11 +34,11 @@ class Runs:
 
     @classmethod
     def of(cls, program: str) -> "Runs":
-        """New runs of a program of `jobs/`."""
+        """Begin new runs of a program of `jobs/`."""
         return cls(program, {program: str(generate_new_uuid())})
 
     def id(self, job: str) -> str:
-        """The run of a job; the same one each time."""
+        """Return the id of a job's run; the same one each time."""
         if job not in self._ids:
             self._ids[job] = str(generate_new_uuid())
         return self._ids[job]
@@ -52,7 +52,7 @@ class EventMaker:
     datasets: Datasets
 
     def event(self, flow: Flow, state: RunState, error: str = "") -> RunEvent:
-        """A job's state, with everything that is known of it now."""
+        """Return an event of a job's state, with all current facets."""
         return RunEvent(
             eventType=state,
             eventTime=datetime.now(UTC).isoformat(),

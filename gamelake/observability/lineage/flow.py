@@ -7,24 +7,25 @@ from typing import TypeAlias
 
 
 class RunKind(StrEnum):
-    """Whether a job ends by itself, in OpenLineage's words."""
+    """The kind of a job, which ends by itself or not, in OpenLineage's words."""
 
     BATCH = "BATCH"
     STREAMING = "STREAMING"
 
 
 class Influence(StrEnum):
-    """How a column bears on another one, in OpenLineage's words."""
+    """The influence of a column on another one, in OpenLineage's words."""
 
     IDENTITY = "IDENTITY"
+    TRANSFORMATION = "TRANSFORMATION"
     AGGREGATION = "AGGREGATION"
     FILTER = "FILTER"
     GROUP_BY = "GROUP_BY"
 
     @property
     def is_direct(self) -> bool:
-        """Whether the column's values are in the other's, and don't only decide which rows are."""
-        return self in (Influence.IDENTITY, Influence.AGGREGATION)
+        """True if the column's values are in the other's, and don't only decide which rows are."""
+        return self in (Influence.IDENTITY, Influence.TRANSFORMATION, Influence.AGGREGATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +100,13 @@ class Flow:
 
 
 def tables(*paths: str) -> tuple[FlowEnd, ...]:
-    """Tables of which no more is known than their paths."""
+    """Return tables that are only known by their paths."""
     return tuple(FlowEnd(what=TableDataset(path)) for path in paths)
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """What a registry calls a schema."""
+    """The name that a registry has for a schema."""
 
     subject: str
     version: int
@@ -116,5 +117,5 @@ SchemaVersions: TypeAlias = Callable[[Collection[int]], Mapping[int, SchemaVersi
 
 
 def nothing_known(_: Collection[int]) -> Mapping[int, SchemaVersion]:
-    """There is no registry to ask."""
+    """Return no versions: there is no registry to ask."""
     return {}

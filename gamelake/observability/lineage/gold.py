@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import sqlglot
 from sqlglot import exp
 
+from gamelake.model.observers import harmless
 from gamelake.observability.lineage.emitter import Emitter
 from gamelake.observability.lineage.flow import (
     ColumnOrigin,
@@ -17,7 +18,6 @@ from gamelake.observability.lineage.flow import (
     TableDataset,
     tables,
 )
-from gamelake.observability.metrics.best_effort import harmless
 from gamelake.serving.gold.definition import AggregateDefinition
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
 
@@ -36,7 +36,7 @@ class GoldLineage:
 
     @harmless
     def table_refreshed(self, refresh: GoldRefresh, result: object) -> None:
-        """The lineage of a table that is up to date is emitted at the end of the run."""
+        """Keep the lineage of a table that is up to date until the end of the run."""
         if isinstance(result, Refreshed) and result.outcome not in _NOTHING_NEW:
             key = (refresh.table, refresh.definition.fingerprint)
             if key not in self._flows:
@@ -52,7 +52,7 @@ class GoldLineage:
 
 
 def flow_of(refresh: GoldRefresh, kind: RunKind) -> Flow:
-    """The lineage of one gold table."""
+    """Return the lineage of one gold table."""
     definition, source = refresh.definition, refresh.source
     spec = definition.spec
     return Flow(
@@ -65,16 +65,23 @@ def flow_of(refresh: GoldRefresh, kind: RunKind) -> Flow:
             FlowEnd(
                 what=TableDataset(refresh.table),
                 columns=tuple(derived_columns(definition, source)),
-                row_origins=tuple(ColumnOrigin(source, key, Influence.GROUP_BY) for key in definition.keys),
+                row_origins=tuple(
+                    ColumnOrigin(source, column, Influence.GROUP_BY)
+                    for sql in definition.key_columns.values()
+                    for column in _read_by(sql)
+                ),
             ),
         ),
     )
 
 
 def derived_columns(definition: AggregateDefinition, source: str) -> Iterator[DerivedColumn]:
-    """Each column of an aggregate, with the columns of its source that bear on it."""
+    """Yield each column of an aggregate, with the columns of its source that bear on it."""
     for key in definition.keys:
-        yield DerivedColumn(key, key, (ColumnOrigin(source, key, Influence.IDENTITY),))
+        made_by = definition.spec.keys.get(key)
+        influence = Influence.IDENTITY if made_by is None else Influence.TRANSFORMATION
+        origins = (ColumnOrigin(source, column, influence) for column in _read_by(definition.key_columns[key]))
+        yield DerivedColumn(key, made_by or key, tuple(origins))
     for name, sql in definition.columns.items():
         tree = sqlglot.parse_one(sql, dialect=_DIALECT)
         conditions = [
@@ -94,3 +101,7 @@ def derived_columns(definition: AggregateDefinition, source: str) -> Iterator[De
 
 def _columns(tree: exp.Expr) -> Sequence[str]:
     return [column.name for column in tree.find_all(exp.Column)]
+
+
+def _read_by(sql: str) -> Sequence[str]:
+    return _columns(sqlglot.parse_one(sql, dialect=_DIALECT))

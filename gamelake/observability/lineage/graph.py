@@ -9,7 +9,7 @@ from gamelake.observability.lineage.recorded import TOPICS, Dataset, RecordedEve
 
 
 class NodeKind(StrEnum):
-    """What a node is."""
+    """The kind of a node."""
 
     TOPIC = "topic"
     TABLE = "table"
@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What there is once for each game: its name with the game left out, and the member of each game."""
+    """Nodes that exist once for each game: their name with the game left out, and the member of each game."""
 
     name: str
     members: Mapping[str, str] = field(hash=False)
@@ -43,7 +43,7 @@ class Graph:
 
     @classmethod
     def of(cls, events: Iterable[RecordedEvent]) -> "Graph":
-        """The graph of events, which come oldest first: a newer one adds to an older one of the same job."""
+        """Build the graph of events, which come oldest first: a newer one adds to an older one of the same job."""
         graph = cls()
         for event in events:
             graph._take(event)
@@ -66,7 +66,7 @@ class Graph:
                 self.nodes[each.known_as] = Node(each.known_as, kind, event, each)
 
     def before(self, node: str) -> list[str]:
-        """All that leads to a node, the nearest first."""
+        """Return all nodes that lead to a node, the nearest first."""
         found: dict[str, None] = {}
         nearest = [node]
         while nearest:
@@ -75,7 +75,7 @@ class Graph:
         return list(found)
 
     def families(self) -> list[Family]:
-        """What there is for each game, where that is more than one; a game is what has a silver table."""
+        """Return the nodes that exist for each of several games; a game is one if it has a silver table."""
         games = sorted({game for name in self.nodes if (game := game_of(name)) is not None}, key=len, reverse=True)
         found: dict[str, dict[str, str]] = {}
         for name in sorted(self.nodes):
@@ -88,12 +88,12 @@ class Graph:
 
 
 def job_id(name: str) -> str:
-    """A job's id among nodes, where a table may have the job's name."""
+    """Return a job's id among nodes, where a table may have the job's name."""
     return f"job {name}"
 
 
 def _says_as_much(dataset: Dataset, known: Dataset | None) -> bool:
-    """Whether nothing would be lost: a job that only reads a table does not know where its columns come from."""
+    """Return True if nothing would be lost: a job that only reads a table does not know where its columns come from."""
     if known is None:
         return True
     before, now = known.facets, dataset.facets

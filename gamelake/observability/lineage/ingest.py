@@ -4,9 +4,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.errors import GamelakeError
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import BRONZE_EVENTS
+from gamelake.model.observers import harmless
 from gamelake.observability.lineage.emitter import Emitter
 from gamelake.observability.lineage.flow import (
     FilesDataset,
@@ -17,9 +20,7 @@ from gamelake.observability.lineage.flow import (
     TableDataset,
     TopicDataset,
 )
-from gamelake.observability.metrics.best_effort import harmless
-from gamelake.storage.manifests import BatchManifest, TableFiles
-from gamelake.streaming.observers import BatchObserver
+from gamelake.streaming.driver.observers import BatchObserver
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +33,13 @@ class IngestSource:
 
 
 def from_kafka(topic: TopicDataset) -> IngestSource:
-    """The job that reads the topic of events."""
+    """Return the job that reads the topic of events."""
     description = "Reads the event topic and fans it out into bronze, one silver table per game, and the dead letters."
     return IngestSource("ingest_events", description, (topic,))
 
 
 def from_files(notifications: TopicDataset, landing: FilesDataset) -> IngestSource:
-    """The job that reads the files that notifications name."""
+    """Return the job that reads the files that notifications name."""
     description = "Reads the files that notifications name, into the tables that Kafka's events are in."
     return IngestSource("ingest_files", description, (notifications, landing))
 
@@ -64,9 +65,6 @@ class IngestLineage(BatchObserver):
         """Emit what is new in the batch: a table, columns, a schema."""
         if self._take(manifest):
             self.emitter.emit(self._flow())
-
-    def commit_failed(self) -> None:
-        """Do nothing: the batch is tried again."""
 
     def _take(self, manifest: BatchManifest) -> bool:
         changed = [
@@ -98,15 +96,15 @@ log = event_logger(__name__)
 
 
 class Versions(Protocol):
-    """What a registry is to the lineage."""
+    """The registry, as the lineage uses it."""
 
     def versions(self, schema_id: int) -> list[tuple[str, int]]:
-        """The subjects that have a schema, each with its version there."""
+        """Return the subjects that have a schema, each with the schema's version in it."""
 
 
 @dataclass(slots=True)
 class RegisteredVersions:
-    """The versions of one topic's schemas; an id may have several names, of which that of the topic is preferred."""
+    """The versions of one topic's schemas; if an id has several names, that of the topic is preferred."""
 
     registry: Versions
     topic: str

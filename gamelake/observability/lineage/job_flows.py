@@ -1,19 +1,16 @@
 """The lineage of jobs with one flow each: erasure, KPIs, live operations."""
 
-import sqlglot
-from sqlglot import exp
-
-from gamelake.model.naming import SILVER_EVENTS
 from gamelake.observability.lineage.flow import Flow, FlowEnd, RunKind, TopicDataset, tables
 from gamelake.privacy.erasure_records import ErasureDone
-from gamelake.serving.kpis.definitions import ALL, PLAYERS, KpiTable
-from gamelake.serving.live_ops.player_table import PLAYER_STATE
+from gamelake.serving.kpis import tables as kpi
+from gamelake.serving.kpis.sources import HOURS, PLAYER_DAYS, SESSIONS
 from gamelake.serving.live_ops.settings import LiveOpsSettings
-from gamelake.serving.live_ops.watch_tables import MINUTES, SIGNALS
+from gamelake.serving.live_ops.signals.watch_tables import MINUTES, SIGNALS
+from gamelake.serving.live_ops.states.player_table import PLAYER_STATE
 
 
 def flow_of(done: ErasureDone) -> Flow | None:
-    """The lineage of an erasure; None if it took no rows out of any table."""
+    """Return the lineage of an erasure; None if it took no rows out of any table."""
     changed = [each.table for each in done.tables if each.rows]
     if not changed:
         return None
@@ -26,35 +23,32 @@ def flow_of(done: ErasureDone) -> Flow | None:
     )
 
 
-# What the stream counts of silver's events, by the names that the tables' SQL has for it.
-_OF_SILVER = frozenset({"hours", "visits", "arrivals", "seen"})
-# What it keeps of a table, by the name that the tables' SQL has for it.
-_KEPT_OF = {"player_depths": PLAYERS.name}
-_PATHS = {table.name: table.path for table in ALL}
+# The sources of each KPI table.
+_KPI_SOURCES = {
+    kpi.PLAYERS.name: (PLAYER_DAYS.path,),
+    kpi.PLAYER_SETS.name: (PLAYER_DAYS.path, kpi.PLAYERS.path),
+    kpi.DAILY.name: (HOURS.path, SESSIONS.path, kpi.PLAYER_SETS.path),
+    kpi.ACTIVE_PLAYERS.name: (kpi.PLAYER_SETS.path,),
+    kpi.RETENTION.name: (kpi.PLAYER_SETS.path,),
+}
 
 
-def flows(query: str, kind: RunKind) -> list[Flow]:
-    """The lineage of all KPI tables; `query` is the name under which they know its commits."""
-    return [_flow(table, query, kind) for table in ALL]
-
-
-def _flow(table: KpiTable, query: str, kind: RunKind) -> Flow:
-    tree = sqlglot.parse_one(table.sql, dialect="duckdb")
-    read = {_KEPT_OF.get(each.name, each.name) for each in tree.find_all(exp.Table)}
-    sources = sorted(path for name, path in _PATHS.items() if name in read and name != table.name)
-    return Flow(
-        job=f"kpis.{table.name}",
-        description=f"Keeps {table.path} up to date; a row is {', '.join(table.grain)}.",
-        kind=kind,
-        query=query,
-        sql=tree.sql("duckdb", pretty=True),
-        inputs=tables(*([SILVER_EVENTS] if read & _OF_SILVER else []), *sources),
-        outputs=tables(table.path),
-    )
+def kpi_flows(kind: RunKind) -> list[Flow]:
+    """Return the lineage of the KPI tables that follow from gold's tables."""
+    return [
+        Flow(
+            job=f"kpis.{table.name}",
+            description=f"Keeps {table.path} up to date; a row is {', '.join(table.keys)}.",
+            kind=kind,
+            inputs=tables(*_KPI_SOURCES[table.name]),
+            outputs=tables(table.path),
+        )
+        for table in kpi.ALL
+    ]
 
 
 def flow(settings: LiveOpsSettings, query: str, kind: RunKind) -> Flow:
-    """The lineage of the whole query; `query` is its id."""
+    """Return the lineage of the whole query; `query` is its id."""
     servers, reading = settings.reading.kafka.bootstrap_servers, settings.reading
     published = (FlowEnd(what=TopicDataset(servers, name)) for name in (settings.player_topic, settings.signal_topic))
     return Flow(

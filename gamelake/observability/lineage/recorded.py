@@ -1,4 +1,4 @@
-"""Lineage events as they were recorded: OpenLineage's JSON, of which only what is shown is read."""
+"""Lineage events as they were recorded: the part of OpenLineage's JSON that is shown."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 from deltalake.exceptions import TableNotFoundError
 
+from gamelake.delta.tables import open_table
 from gamelake.model.naming import LINEAGE_EVENTS
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
+from gamelake.objects.store import Store
 
 TOPICS = "topic"
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """How a column bears on another one."""
+    """The influence of a column on another one."""
 
     type: str = ""
     subtype: str = ""
@@ -31,14 +31,14 @@ class OriginColumn(msgspec.Struct, frozen=True):
 
 
 class Derived(msgspec.Struct, frozen=True, rename="camel"):
-    """What a column is made of."""
+    """A source of a column."""
 
     input_fields: tuple[OriginColumn, ...]
     transformation_description: str = ""
 
 
 class ColumnLineage(msgspec.Struct, frozen=True):
-    """What each column is made of."""
+    """The sources of each column."""
 
     fields: dict[str, Derived]
 
@@ -64,7 +64,7 @@ class Version(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Text(msgspec.Struct, frozen=True):
-    """What a person wrote of something."""
+    """A text that a person wrote."""
 
     description: str
 
@@ -98,7 +98,7 @@ class RecordedNames(msgspec.Struct, frozen=True):
 
 
 class DatasetFacets(msgspec.Struct, frozen=True):
-    """What is known of a dataset."""
+    """The facets of a dataset."""
 
     schema: Columns = Columns()
     version: Version | None = None
@@ -131,13 +131,13 @@ class RecordedQuery(msgspec.Struct, frozen=True):
 
 
 class JobType(msgspec.Struct, frozen=True, rename="camel"):
-    """What kind of job it is."""
+    """The kind of a job."""
 
     processing_type: str
 
 
 class JobFacets(msgspec.Struct, frozen=True, rename="camel"):
-    """What is known of a job."""
+    """The facets of a job."""
 
     documentation: Text | None = None
     sql: RecordedQuery | None = None
@@ -159,7 +159,7 @@ class Parent(msgspec.Struct, frozen=True):
 
 
 class RunFacets(msgspec.Struct, frozen=True):
-    """What is known of a run."""
+    """The facets of a run."""
 
     parent: Parent | None = None
     query: RecordedQuery | None = msgspec.field(default=None, name="gamelake_query")
@@ -184,7 +184,7 @@ class RecordedEvent(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def names(datasets: Iterable[Dataset]) -> tuple[str, ...]:
-    """The names that people know datasets by, sorted."""
+    """Return the names that people know datasets by, sorted."""
     return tuple(sorted(each.known_as for each in datasets))
 
 
@@ -192,7 +192,7 @@ def decode(text: str | bytes) -> RecordedEvent:
     """Read one event.
 
     Raises:
-        msgspec.ValidationError: it is no OpenLineage event of a run.
+        msgspec.ValidationError: it is not an OpenLineage event of a run.
     """
     return msgspec.json.decode(text, type=RecordedEvent)
 
@@ -201,7 +201,7 @@ _KEYS = ["event_time", "job", "inputs", "outputs"]
 
 
 def recorded(store: Store) -> list[RecordedEvent]:
-    """The events of a lakehouse, oldest first; none if there are none yet."""
+    """Return the events of a lakehouse, oldest first; none if there are none yet."""
     try:
         handle = open_table(store.location, LINEAGE_EVENTS)
     except TableNotFoundError:
@@ -216,7 +216,7 @@ def recorded(store: Store) -> list[RecordedEvent]:
 
 
 def recorded_in(file: Path) -> list[RecordedEvent]:
-    """The events of a file, oldest first."""
+    """Return the events of a file, oldest first."""
     events = [decode(line) for line in file.read_bytes().splitlines() if line]
     newest = {(event.job.name, names(event.inputs), names(event.outputs)): event for event in events}
     return sorted(newest.values(), key=lambda event: event.event_time)

@@ -8,11 +8,11 @@ from openlineage.client.client import OpenLineageClient
 from openlineage.client.event_v2 import RunState
 
 from gamelake.model.options import LineageOptions
+from gamelake.objects.store import Location, Store
 from gamelake.observability.lineage.datasets import Datasets
 from gamelake.observability.lineage.delta_transport import EventTable, open_client
 from gamelake.observability.lineage.events import EventMaker, Runs
 from gamelake.observability.lineage.flow import Flow, SchemaVersions, TableDataset
-from gamelake.storage.store import Location, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class EventSender:
 
     @classmethod
     def of(cls, options: LineageOptions, program: str, location: Location, schemas: SchemaVersions) -> Self:
-        """A sender for the runs of a program that has just started."""
+        """Open a sender for the runs of a program that has just started."""
         runs = Runs.of(program)
         table = EventTable(Store(location), runs.id(program))
         return cls(open_client(table, options.file), table, EventMaker(runs, Datasets(location, schemas)))
@@ -43,7 +43,7 @@ class EventSender:
         self._send(flows, RunState.FAIL if error else RunState.COMPLETE, error)
 
     def lacks(self, flow: Flow) -> frozenset[str]:
-        """The tables of a flow that are not there yet."""
+        """Return the tables of a flow that don't exist yet."""
         places = (*flow.inputs, *flow.outputs)
         tables = [place.what.path for place in places if isinstance(place.what, TableDataset)]
         return frozenset(path for path in tables if not self.maker.datasets.has(path))

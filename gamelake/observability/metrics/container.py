@@ -7,6 +7,8 @@ from pathlib import Path
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from gamelake.observability.metrics import declared
+
 CONTAINER_MEMORY = "gamelake_container_memory_bytes"
 CONTAINER_MEMORY_LIMIT = "gamelake_container_memory_limit_bytes"
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
@@ -46,15 +48,17 @@ class ContainerMemoryCollector(Collector):
         self._folder = folder
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Both gauges, or none."""
+        """Yield both gauges, or none."""
         for files in _VERSIONS:
             try:
                 used, limit = self._read(files)
             except (OSError, ValueError, KeyError):
                 continue
             if limit < _UNLIMITED:
-                yield GaugeMetricFamily(CONTAINER_MEMORY, "Memory of the container that is in use.", value=used)
-                yield GaugeMetricFamily(CONTAINER_MEMORY_LIMIT, "Memory limit of the container.", value=limit)
+                for name, value in ((CONTAINER_MEMORY, used), (CONTAINER_MEMORY_LIMIT, limit)):
+                    family = declared.gauge_family(name)
+                    family.add_metric((), value)
+                    yield family
             return
 
     def _read(self, files: _Files) -> tuple[int, int]:

@@ -1,17 +1,19 @@
 """Serves metrics over HTTP while the process works."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from wsgiref.simple_server import WSGIServer
 
-from cryptography import x509
-from prometheus_client import CollectorRegistry, Gauge, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, MetricsHandler, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
+from gamelake.http_server import HttpHandler, HttpServer
 from gamelake.model.logs import event_logger
-from gamelake.model.options import EndpointTls, TelemetryOptions
-from gamelake.observability.metrics.best_effort import harmless
+from gamelake.model.observers import harmless
+from gamelake.model.options import TelemetryOptions
+from gamelake.observability.metrics import declared
 from gamelake.observability.metrics.container import ContainerMemoryCollector
 
 
@@ -30,63 +32,71 @@ class Heartbeat:
 
 log = event_logger(__name__)
 
-CERTIFICATE_EXPIRY = "gamelake_certificate_expiry_timestamp_seconds"
-
 
 def registry_of_process() -> CollectorRegistry:
-    """A new registry with memory, processor time and start of this Python, and the memory of its container."""
+    """Create a registry with memory, processor time and start of this Python, and the memory of its container."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     registry.register(ContainerMemoryCollector())
     return registry
 
 
-def export_certificate_expiry(registry: CollectorRegistry, tls: EndpointTls) -> None:
-    """Add to a registry when the certificate of the endpoint that serves it expires.
+class CertificateExpiryCollector(Collector):
+    """The expiry of the certificate that a server serves at present; nothing without TLS."""
 
-    Raises:
-        OSError: the certificate can't be read.
-    """
-    expiry = Gauge(CERTIFICATE_EXPIRY, "When the certificate of this endpoint expires.", registry=registry)
-    certificate = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
-    expiry.set(certificate.not_valid_after_utc.timestamp())
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Yield the gauge, or none."""
+        if expires := self._server.certificate_expires:
+            family = declared.gauge_family("gamelake_certificate_expiry_timestamp_seconds")
+            family.add_metric((), expires.timestamp())
+            yield family
 
 
-def serve_metrics(
-    registry: CollectorRegistry, host: str, port: int, tls: EndpointTls | None
-) -> tuple[WSGIServer, Thread]:
-    """Serve the metrics of a registry under `/metrics` in a thread; gives the server and its thread.
+class _MetricsHandler(HttpHandler, MetricsHandler):
+    timeout = 5
 
-    By TLS also when the endpoint's certificate expires.
+
+class MetricsServer(HttpServer):
+    """Serves the metrics of a registry under `/metrics`; by TLS also when the endpoint's certificate expires.
+
+    Args:
+        registry: the metrics.
+        options: `metrics_port` 0 takes any that is free.
+        shares_port: other processes of the user may serve their metrics at this port, too.
 
     Raises:
         OSError: the port is taken.
+        SettingsError: the certificate can't be read.
     """
-    if tls is None:
-        return start_http_server(port, host, registry)
-    export_certificate_expiry(registry, tls)
-    server, thread = start_http_server(
-        port,
-        host,
-        registry,
-        certfile=str(tls.certificate),
-        keyfile=str(tls.certificate),
-        client_cafile=str(tls.clients),
-        client_auth_required=True,
-    )
-    # Handshakes belong to the connections' threads: a client that sends nothing would block all others.
-    server.socket.do_handshake_on_connect = False  # type: ignore[attr-defined] # it is an SSLSocket
-    return server, thread
+
+    def __init__(self, registry: CollectorRegistry, options: TelemetryOptions, *, shares_port: bool = False) -> None:
+        address = (options.metrics_host, options.metrics_port or 0)
+        super().__init__(address, _MetricsHandler.factory(registry), options.metrics_tls, shares_port=shares_port)
+        registry.register(CertificateExpiryCollector(self))
+        self._thread = Thread(target=self.serve_forever, name="metrics", daemon=True)
+
+    def start(self) -> None:
+        """Serve in a thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and free the port."""
+        self.shutdown()
+        self.server_close()
+        self._thread.join()
 
 
 @contextmanager
-def served(registry: CollectorRegistry, options: TelemetryOptions) -> Iterator[None]:
+def served(registry: CollectorRegistry, options: TelemetryOptions, *, shares_port: bool = False) -> Iterator[None]:
     """Serve the metrics of a registry until the end of the block, if the options ask for them."""
     if options.metrics_port is None:
         yield
         return
     try:
-        server, thread = serve_metrics(registry, options.metrics_host, options.metrics_port, options.metrics_tls)
+        server = MetricsServer(registry, options, shares_port=shares_port)
     except OSError as error:
         # The work is worth more than its metrics, and Prometheus shows that they are missing.
         log.error(  # noqa: TRY400 # the stack says nothing more
@@ -94,13 +104,12 @@ def served(registry: CollectorRegistry, options: TelemetryOptions) -> Iterator[N
             host=options.metrics_host,
             port=options.metrics_port,
             error=error,
-            action="the job goes on without metrics; free the port, or change GAMELAKE_METRICS_PORT",
+            action="the job continues without metrics; free the port, or change GAMELAKE_METRICS_PORT",
         )
         yield
         return
+    server.start()
     try:
         yield
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        server.stop()

@@ -3,48 +3,14 @@
 import time
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import Enum
 
 from prometheus_client import CollectorRegistry
 
-from gamelake.observability.metrics.best_effort import harmless
+from gamelake.model.observers import harmless
+from gamelake.observability.metrics import declared
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.instruments import MetricDefinition, MetricKind
 
 FAILED, HELD = "failed", "held"
-
-
-class GoldMetric(Enum):
-    """The metrics by what the code calls them; `monitoring/metrics.yaml` says at length what each means."""
-
-    REFRESHES = MetricDefinition(
-        "gamelake_gold_refreshes_total",
-        MetricKind.COUNTER,
-        ("outcome",),
-        "Checks and refreshes of a gold table, by outcome",
-    )
-    ROWS = MetricDefinition(
-        "gamelake_gold_rows_written_total", MetricKind.COUNTER, ("table",), "Rows that were written to a gold table"
-    )
-    RUN_SECONDS = MetricDefinition("gamelake_gold_run_seconds", MetricKind.HISTOGRAM, (), "Duration of a run")
-    LAST_RUN = MetricDefinition(
-        "gamelake_gold_last_run_timestamp_seconds",
-        MetricKind.GAUGE,
-        (),
-        "When the job last completed a run, or found that no table was due",
-    )
-    REFRESHED = MetricDefinition(
-        "gamelake_gold_table_refreshed_timestamp_seconds",
-        MetricKind.GAUGE,
-        ("table",),
-        "When a gold table was last found, or made, equal to silver",
-    )
-    INTERVAL = MetricDefinition(
-        "gamelake_gold_table_interval_seconds",
-        MetricKind.GAUGE,
-        ("table",),
-        "Refresh interval of a gold table",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,35 +28,41 @@ class GoldTelemetry:
 
     def __init__(self, registry: CollectorRegistry, heartbeat: Heartbeat) -> None:
         self._heartbeat = heartbeat
-        self._refreshes = GoldMetric.REFRESHES.value.counter(registry)
-        self._rows = GoldMetric.ROWS.value.counter(registry)
-        self._seconds = GoldMetric.RUN_SECONDS.value.histogram(registry)
-        self._last_run = GoldMetric.LAST_RUN.value.gauge(registry)
-        self._refreshed = GoldMetric.REFRESHED.value.gauge(registry)
-        self._interval = GoldMetric.INTERVAL.value.gauge(registry)
+        self._refreshes = declared.counter(registry, "gamelake_gold_refreshes_total", "outcome")
+        self._rows = declared.counter(registry, "gamelake_gold_rows_written_total", "table")
+        self._seconds = declared.histogram(registry, "gamelake_gold_run_seconds")
+        self._last_run = declared.gauge(registry, "gamelake_gold_last_run_timestamp_seconds")
+        self._refreshed = declared.gauge(registry, "gamelake_gold_table_refreshed_timestamp_seconds", "table")
+        self._interval = declared.gauge(registry, "gamelake_gold_table_interval_seconds", "table")
         # A series that is there from the start has a rate at its first failure.
         self._refreshes.labels(FAILED)
+        # Until the first success, job and tables are as late as the job is old.
+        self._started = time.time()
+        self._last_run.set(self._started)
+        self._tables: set[str] = set()
 
     @harmless
     def table_refreshed(self, refresh: RefreshFigures) -> None:
-        """A run has refreshed a table, or failed to."""
+        """Count a table that a run has refreshed, or failed to refresh."""
         self._refreshes.labels(refresh.outcome).inc()
         self._interval.labels(refresh.table).set(refresh.every.total_seconds())
         if refresh.outcome in (FAILED, HELD):
-            # From the start, so that a table that never succeeds is behind too.
-            self._refreshed.labels(refresh.table)
+            # A table that never succeeds is behind too.
+            if refresh.table not in self._tables:
+                self._refreshed.labels(refresh.table).set(self._started)
             return
+        self._tables.add(refresh.table)
         self._rows.labels(refresh.table).inc(refresh.rows)
         self._refreshed.labels(refresh.table).set(time.time())
 
     @harmless
     def run_finished(self, seconds: float) -> None:
-        """A run is over."""
+        """Record the duration of a run."""
         self._seconds.observe(seconds)
         self.mark_alive()
 
     @harmless
     def mark_alive(self) -> None:
-        """The job moves, whether anything was due or not."""
+        """Record that the job is alive, whether anything was due or not."""
         self._last_run.set(time.time())
         self._heartbeat.beat()

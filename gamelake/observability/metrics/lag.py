@@ -1,4 +1,4 @@
-"""How far a query is behind: what it has committed, held against what Kafka holds."""
+"""The lag of a query: its committed positions compared with the records that Kafka holds."""
 
 import math
 from collections import deque
@@ -13,7 +13,7 @@ UNKNOWN = math.nan
 
 @dataclass(frozen=True, slots=True)
 class OffsetSpan:
-    """What Kafka holds of a partition: the first offset that is there, and the one that the next record will get."""
+    """The span that Kafka holds of a partition: the first offset, and the one that the next record will get."""
 
     earliest: int
     end: int
@@ -21,7 +21,7 @@ class OffsetSpan:
 
 @dataclass(frozen=True, slots=True)
 class Oldest:
-    """The first record at an offset or after it, and when Kafka took it in (seconds since 1970)."""
+    """The first record at an offset or after it, and the time when Kafka received it (seconds since 1970)."""
 
     position: int
     timestamp: float
@@ -29,7 +29,7 @@ class Oldest:
 
 @dataclass(frozen=True, slots=True)
 class LagReading:
-    """What Kafka said at one moment; `oldest` has the partitions that were asked for and that it answered for."""
+    """Kafka's response at one moment; `oldest` has the partitions in the request that it answered for."""
 
     at: float
     spans: Mapping[int, OffsetSpan]
@@ -40,7 +40,7 @@ class Lag:
     """The lag of one query over all partitions of its topic; many threads may use it.
 
     Args:
-        positions: by partition, the next offset to commit; a partition that is not there is read from its beginning.
+        positions: by partition, the next offset to commit; a missing partition is read from its beginning.
         trigger_seconds: time that is meant to pass between the starts of two batches.
     """
 
@@ -56,17 +56,17 @@ class Lag:
         self._left = 0
 
     def committed(self, positions: Mapping[int, int], batch_seconds: float) -> None:
-        """All tables have a batch, which ends before `positions`."""
+        """Record that all tables have a batch, which ends before `positions`."""
         with self._lock:
             self._positions.update(positions)
             self._last_batch_seconds = batch_seconds
 
     def planned(self, left: int) -> None:
-        """The newest batch left so many offsets that were there when it was planned."""
+        """Record the number of offsets that the newest batch left when it was planned."""
         self._left = left
 
     def unread(self, spans: Mapping[int, OffsetSpan]) -> dict[int, int]:
-        """Partitions that are behind and whose oldest record is not known: the offset at which it stands, or after."""
+        """Return the positions of partitions that are behind and whose oldest record is not known."""
         with self._lock:
             starts = {partition: self._start(partition, span) for partition, span in spans.items()}
             return {
@@ -76,7 +76,7 @@ class Lag:
             }
 
     def update(self, reading: LagReading) -> None:
-        """Take in what Kafka said."""
+        """Update the lag with Kafka's response."""
         with self._lock:
             self._reading = reading
             for partition, span in reading.spans.items():
@@ -89,18 +89,18 @@ class Lag:
                 self._history.popleft()
 
     def behind(self) -> dict[int, int]:
-        """Offsets behind by partition; empty as long as Kafka has said nothing."""
+        """Return the offsets behind by partition; empty as long as Kafka has not responded."""
         with self._lock:
             spans = self._reading.spans if self._reading else {}
             return {partition: max(span.end - self._start(partition, span), 0) for partition, span in spans.items()}
 
     @property
     def last_poll(self) -> float:
-        """When Kafka last said anything, 0 if it never did."""
+        """The time of Kafka's last response, 0 if it never responded."""
         return self._reading.at if self._reading else 0.0
 
     def seconds_behind(self, now: float) -> float:
-        """Age of the oldest record that is not committed, 0 when there is none."""
+        """Return the age of the oldest record that is not committed, 0 when there is none."""
         with self._lock:
             if self._reading is None:
                 return UNKNOWN
@@ -109,7 +109,10 @@ class Lag:
         return max(now - min(late), 0.0) if late else 0.0
 
     def catch_up_seconds(self, now: float) -> float:
-        """Time until all is read at the pace of the last minutes; 0 while the query is not behind, inf if never."""
+        """Return the seconds until all is read at the pace of the last minutes.
+
+        0 while the query is not behind, inf if never.
+        """
         with self._lock:
             if self._reading is None:
                 return UNKNOWN
@@ -121,7 +124,7 @@ class Lag:
             return remaining / closing if closing > 0 else math.inf
 
     def retention_used(self) -> float:
-        """Share of what Kafka holds that is not committed, in the partition where it is greatest."""
+        """Return the uncommitted share of the records that Kafka holds, in the partition where it is greatest."""
         with self._lock:
             if self._reading is None:
                 return UNKNOWN

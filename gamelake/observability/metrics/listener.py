@@ -10,7 +10,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from gamelake.observability.metrics.best_effort import harmless
+from gamelake.model.observers import harmless
 from gamelake.observability.metrics.stream import StreamProgress
 
 
@@ -18,16 +18,16 @@ class QueryLife(Protocol):
     """An observer of a query's life; Spark waits for `started`, and for nothing else."""
 
     def started(self) -> None:
-        """Spark runs the query."""
+        """Note that Spark runs the query."""
 
     def progressed(self, progress: StreamProgress) -> None:
-        """A trigger is done."""
+        """Note that a trigger is done."""
 
     def idled(self) -> None:
-        """The query waits for records."""
+        """Note that the query waits for records."""
 
     def terminated(self) -> None:
-        """Spark runs the query no more."""
+        """Note that Spark no longer runs the query."""
 
 
 class ProgressListener(StreamingQueryListener):
@@ -37,21 +37,21 @@ class ProgressListener(StreamingQueryListener):
         self._life = life
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Spark runs the query."""
+        """Report that Spark runs the query."""
         self._life.started()
 
     @harmless
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """A trigger is done."""
+        """Report that a trigger is done."""
         progress = event.progress
         # Offsets behind when the batch was planned, less what the batch took.
         left = max((int(source.metrics.get("maxOffsetsBehindLatest", 0)) for source in progress.sources), default=0)
         self._life.progressed(StreamProgress(dict(progress.durationMs), left))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """The query waits for records."""
+        """Report that the query waits for records."""
         self._life.idled()
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Spark runs the query no more."""
+        """Report that Spark no longer runs the query."""
         self._life.terminated()

@@ -11,14 +11,15 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.manifests import BatchManifest, Judged
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS, game_of
-from gamelake.observability.metrics.best_effort import harmless
+from gamelake.model.observers import harmless
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.instruments import Instruments, Metric
+from gamelake.observability.metrics.instruments import Instruments, StreamCounter, StreamGauge
 from gamelake.observability.metrics.lag import UNKNOWN, Lag
-from gamelake.storage.manifests import BatchManifest, Judged, TableFiles
-from gamelake.streaming.observers import BatchObserver
+from gamelake.streaming.driver.observers import BatchObserver
 
 _BATCHES = 100
 
@@ -44,7 +45,7 @@ class Games:
         self.last_event: dict[str, float] = {}
 
     def count(self, manifest: BatchManifest) -> None:
-        """Take in a batch."""
+        """Add a batch."""
         games = {game: entry for entry in manifest.tables if (game := game_of(entry.table))}
         self._batches.append((manifest.records, {game: entry.rows for game, entry in games.items()}))
         latest = newest_record(manifest)
@@ -56,14 +57,14 @@ class Games:
                 self.last_event[game] = max(event, self.last_event.get(game, event))
 
     def share(self, game: str) -> float:
-        """The game's share of the records of the last batches."""
+        """Return the game's share of the records of the last batches."""
         batches = list(self._batches)
         records = sum(batch for batch, _ in batches)
         return sum(rows.get(game, 0) for _, rows in batches) / records if records else 0.0
 
 
 def newest_record(manifest: BatchManifest) -> float | None:
-    """When Kafka took in the newest record of a batch, None if the batch does not say."""
+    """Return the time when Kafka received the newest record of a batch, None if the batch does not have it."""
     bronze = next((entry for entry in manifest.tables if entry.table == BRONZE_EVENTS), None)
     return _greatest(bronze, "kafka_timestamp") if bronze else None
 
@@ -80,30 +81,30 @@ class QualityFigures:
     def __init__(self, instruments: Instruments) -> None:
         self._instruments = instruments
         self._rules = ""
-        instruments.gauge(Metric.RULES_REFUSED).set(0)
+        instruments.gauge(StreamGauge.RULES_REFUSED).set(0)
 
     def count(self, judged: Judged) -> None:
-        """A batch is committed."""
-        self._instruments.gauge(Metric.RULES_REFUSED).set(bool(judged.refused))
+        """Count the judgements of a committed batch."""
+        self._instruments.gauge(StreamGauge.RULES_REFUSED).set(bool(judged.refused))
         self._show_rules(judged.rules)
         counter = self._instruments.counter
         for game, rows in judged.rows.items():
-            counter(Metric.JUDGED, game).inc(rows)
+            counter(StreamCounter.JUDGED, game).inc(rows)
         for each in judged.counts:
             if each.broken:
-                counter(Metric.BROKEN, each.game, each.rule, each.severity).inc(each.broken)
+                counter(StreamCounter.BROKEN, each.game, each.rule, each.severity).inc(each.broken)
             if each.unjudged:
-                counter(Metric.UNJUDGED, each.game, each.rule).inc(each.unjudged)
+                counter(StreamCounter.UNJUDGED, each.game, each.rule).inc(each.unjudged)
         for rule, rows in judged.dropped.items():
-            counter(Metric.DROPPED, rule).inc(rows)
+            counter(StreamCounter.DROPPED, rule).inc(rows)
 
     def _show_rules(self, fingerprint: str) -> None:
         if fingerprint == self._rules:
             return
         if self._rules:
-            self._instruments.forget(Metric.RULES_SINCE, self._rules)
+            self._instruments.forget(StreamGauge.RULES_SINCE, self._rules)
         if fingerprint:
-            self._instruments.gauge(Metric.RULES_SINCE, fingerprint).set(time.time())
+            self._instruments.gauge(StreamGauge.RULES_SINCE, fingerprint).set(time.time())
         self._rules = fingerprint
 
 
@@ -114,7 +115,7 @@ _STATISTICS: Mapping[str, Callable[[list[int]], float]] = {
     "sum": sum,
 }
 _LAYERS = {"bronze": BRONZE_EVENTS, "silver": SILVER_EVENTS, "dead_letters": DEAD_LETTERS, "quarantine": QUARANTINE}
-# Spark's names of what it measures; others are its own affair.
+# Spark's names of its measurements; others are its own affair.
 _PHASES = {
     "latestOffset": "latest_offset",
     "getBatch": "get_batch",
@@ -129,7 +130,7 @@ _PHASES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """A query before it starts: its names, where it goes on, and its last batches."""
+    """A query before it starts: its names, its positions, and its last batches."""
 
     query: str
     topic: str
@@ -147,7 +148,7 @@ class StreamProgress:
 
     @property
     def had_batch(self) -> bool:
-        """Whether there was anything to do."""
+        """True if the trigger had any work."""
         return "addBatch" in self.milliseconds
 
 
@@ -169,23 +170,29 @@ class StreamTelemetry(BatchObserver):
 
     def _show_zeros(self) -> None:
         """A series that is there from the start has a rate at its first event."""
-        for metric in (Metric.UP, Metric.STARTED, Metric.LAST_PROGRESS, Metric.FORGOTTEN, Metric.HELD_TABLES):
+        for metric in (
+            StreamGauge.UP,
+            StreamGauge.STARTED,
+            StreamGauge.LAST_PROGRESS,
+            StreamGauge.FORGOTTEN,
+            StreamGauge.HELD_TABLES,
+        ):
             self._instruments.gauge(metric).set(0)
-        for metric in (Metric.RECORDS, Metric.COMMIT_FAILURES, Metric.LOG_CHECKPOINT_FAILURES):
-            self._instruments.counter(metric)
+        for counted in (StreamCounter.RECORDS, StreamCounter.COMMIT_FAILURES, StreamCounter.LOG_CHECKPOINT_FAILURES):
+            self._instruments.counter(counted)
         for layer in _LAYERS:
-            self._instruments.counter(Metric.ROWS, layer)
+            self._instruments.counter(StreamCounter.ROWS, layer)
         for reason in DeadLetterReason:
-            self._instruments.counter(Metric.DEAD_LETTERS, reason.value)
+            self._instruments.counter(StreamCounter.DEAD_LETTERS, reason.value)
 
     def _show_lag(self, topic: str) -> None:
         show = self._instruments.gauge
         for name, over in _STATISTICS.items():
-            show(Metric.OFFSETS_BEHIND, topic, name).set_function(partial(self._behind, over))
-        show(Metric.SECONDS_BEHIND).set_function(lambda: self.lag.seconds_behind(time.time()))
-        show(Metric.CATCH_UP).set_function(lambda: self.lag.catch_up_seconds(time.time()))
-        show(Metric.RETENTION_USED, topic).set_function(self.lag.retention_used)
-        show(Metric.LAST_POLL).set_function(lambda: self.lag.last_poll)
+            show(StreamGauge.OFFSETS_BEHIND, topic, name).set_function(partial(self._behind, over))
+        show(StreamGauge.SECONDS_BEHIND).set_function(lambda: self.lag.seconds_behind(time.time()))
+        show(StreamGauge.CATCH_UP).set_function(lambda: self.lag.catch_up_seconds(time.time()))
+        show(StreamGauge.RETENTION_USED, topic).set_function(self.lag.retention_used)
+        show(StreamGauge.LAST_POLL).set_function(lambda: self.lag.last_poll)
 
     def _behind(self, over: Callable[[list[int]], float]) -> float:
         values = list(self.lag.behind().values())
@@ -193,96 +200,96 @@ class StreamTelemetry(BatchObserver):
 
     @harmless
     def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
-        """Every table has the batch."""
+        """Count a batch that every table has."""
         self.lag.committed(
             {each.partition: each.last + 1 for each in manifest.offsets}, decide_seconds + commit_seconds
         )
         self.on_commit()
-        self._instruments.histogram(Metric.BATCH_SECONDS, "decide").observe(decide_seconds)
-        self._instruments.histogram(Metric.BATCH_SECONDS, "commit").observe(commit_seconds)
+        self._instruments.batch_seconds("decide").observe(decide_seconds)
+        self._instruments.batch_seconds("commit").observe(commit_seconds)
         self._count_rows(manifest)
         self._quality.count(manifest.judged)
         self._count_games(manifest)
 
     @harmless
     def commit_failed(self) -> None:
-        """A commit of one table ended in an error."""
-        self._instruments.counter(Metric.COMMIT_FAILURES).inc()
+        """Count a commit of one table that ended in an error."""
+        self._instruments.counter(StreamCounter.COMMIT_FAILURES).inc()
 
     @harmless
     def log_checkpoint_failed(self) -> None:
-        """A log checkpoint of a table was not written."""
-        self._instruments.counter(Metric.LOG_CHECKPOINT_FAILURES).inc()
+        """Count a log checkpoint of a table that was not written."""
+        self._instruments.counter(StreamCounter.LOG_CHECKPOINT_FAILURES).inc()
 
     @harmless
     def window_checked(self, left_out: int) -> None:
-        """The deduplication window of a batch is known."""
-        self._instruments.gauge(Metric.FORGOTTEN).set(left_out)
+        """Show the number of events that the deduplication window of a batch left out."""
+        self._instruments.gauge(StreamGauge.FORGOTTEN).set(left_out)
 
     @harmless
     def tables_held_back(self, count: int) -> None:
-        """A batch is committed, except to these tables."""
-        self._instruments.gauge(Metric.HELD_TABLES).set(count)
+        """Show the number of tables that have not got a committed batch."""
+        self._instruments.gauge(StreamGauge.HELD_TABLES).set(count)
 
     @harmless
     def started(self) -> None:
-        """Spark runs the query."""
-        self._instruments.gauge(Metric.UP).set(1)
-        self._instruments.gauge(Metric.STARTED).set(time.time())
+        """Show that Spark runs the query."""
+        self._instruments.gauge(StreamGauge.UP).set(1)
+        self._instruments.gauge(StreamGauge.STARTED).set(time.time())
         self._mark_alive()
 
     @harmless
     def progressed(self, progress: StreamProgress) -> None:
-        """A trigger is done."""
+        """Show the durations and the age of a trigger that is done."""
         self._mark_alive()
         if progress.had_batch:
             self.lag.planned(progress.left)
             for name, phase in _PHASES.items():
                 if name in progress.milliseconds:
                     seconds = progress.milliseconds[name] / 1000
-                    self._instruments.histogram(Metric.BATCH_SECONDS, phase).observe(seconds)
+                    self._instruments.batch_seconds(phase).observe(seconds)
 
     @harmless
     def idled(self) -> None:
-        """The query waits for records."""
+        """Record that the query is alive, and waits for records."""
         self._mark_alive()
 
     @harmless
     def terminated(self) -> None:
-        """Spark runs the query no more."""
-        self._instruments.gauge(Metric.UP).set(0)
+        """Show that Spark no longer runs the query."""
+        self._instruments.gauge(StreamGauge.UP).set(0)
 
     def _mark_alive(self) -> None:
-        self._instruments.gauge(Metric.LAST_PROGRESS).set(time.time())
+        self._instruments.gauge(StreamGauge.LAST_PROGRESS).set(time.time())
         self._heartbeat.beat()
 
     def _count_rows(self, manifest: BatchManifest) -> None:
         count = self._instruments.counter
-        count(Metric.RECORDS).inc(manifest.records)
+        count(StreamCounter.RECORDS).inc(manifest.records)
         for layer, table in _LAYERS.items():
-            count(Metric.ROWS, layer).inc(manifest.rows_in(table))
+            count(StreamCounter.ROWS, layer).inc(manifest.rows_in(table))
         for reason, letters in manifest.dead_letters.items():
-            count(Metric.DEAD_LETTERS, reason).inc(letters)
+            count(StreamCounter.DEAD_LETTERS, reason).inc(letters)
         for game, again in manifest.duplicates.items():
-            count(Metric.DUPLICATES, game).inc(again)
+            count(StreamCounter.DUPLICATES, game).inc(again)
         for entry in manifest.tables:
-            count(Metric.TABLE_ROWS, entry.table).inc(entry.rows)
-            count(Metric.FILES, entry.table).inc(len(entry.files))
-            count(Metric.BYTES, entry.table).inc(sum(file.size for file in entry.files))
+            count(StreamCounter.TABLE_ROWS, entry.table).inc(entry.rows)
+            count(StreamCounter.FILES, entry.table).inc(len(entry.files))
+            count(StreamCounter.BYTES, entry.table).inc(sum(file.size for file in entry.files))
 
     def _count_games(self, manifest: BatchManifest) -> None:
         self._games.count(manifest)
         for game, moment in self._games.last_event.items():
-            self._instruments.gauge(Metric.GAME_LAST_EVENT, game).set(moment)
+            self._instruments.gauge(StreamGauge.GAME_LAST_EVENT, game).set(moment)
             if game not in self._shown_games:
                 self._show_game(game)
 
     def _show_game(self, game: str) -> None:
         self._shown_games.add(game)
-        self._instruments.counter(Metric.DUPLICATES, game)
+        self._instruments.counter(StreamCounter.DUPLICATES, game)
         show = self._instruments.gauge
-        show(Metric.GAME_OFFSETS_BEHIND, game).set_function(lambda: self._game_behind(game))
-        show(Metric.GAME_SECONDS_BEHIND, game).set_function(lambda: self._game_seconds(game))
+        show(StreamGauge.GAME_OFFSETS_BEHIND, game).set_function(lambda: self._game_behind(game))
+        show(StreamGauge.GAME_SECONDS_BEHIND, game).set_function(lambda: self._game_seconds(game))
 
     def _game_behind(self, game: str) -> float:
         return self._games.share(game) * self._behind(sum)

@@ -1,4 +1,4 @@
-"""What Kafka says of a topic: how far it reaches, and when it took a record in."""
+"""Kafka's view of a topic: how far it reaches, and when it received a record."""
 
 import time
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _CONSUMER = {
     # Retention may pass the offset while we ask for it.
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
-    # One record of each partition is wanted; Kafka sends a producer's batch at least.
+    # We need one record of each partition; Kafka sends a producer's batch at least.
     "queued.min.messages": 1,
     "fetch.message.max.bytes": 100_000,
     "fetch.wait.max.ms": 50,
@@ -40,7 +40,7 @@ class TopicWindow:
         self._consumer = Consumer({**kafka.for_clients(), **_CONSUMER})
 
     def topic_id(self) -> str:
-        """The id that Kafka gave the topic when it was made.
+        """Return the id that Kafka gave the topic when it was made.
 
         Raises:
             KafkaException: Kafka does not result, or refuses.
@@ -49,7 +49,7 @@ class TopicWindow:
         return str(result[self._topic].result(_RESULT_SECONDS).topic_id)
 
     def spans(self) -> dict[int, OffsetSpan]:
-        """What is held of each partition, to the end of the committed transactions.
+        """Return the offsets that Kafka holds of each partition, to the end of the committed transactions.
 
         Raises:
             KafkaException: Kafka does not result, or refuses.
@@ -68,7 +68,7 @@ class TopicWindow:
         return {place.partition: result.result(_RESULT_SECONDS).offset for place, result in results.items()}
 
     def oldest(self, starts: dict[int, int]) -> dict[int, Oldest]:
-        """The first record of each partition from an offset on; without those that did not come in time."""
+        """Return the first record of each partition from an offset on, without those that did not come in time."""
         found: dict[int, Oldest] = {}
         if not starts:
             return found
@@ -94,5 +94,5 @@ class TopicWindow:
             self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._consumer.close()

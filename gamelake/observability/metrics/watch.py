@@ -25,16 +25,16 @@ _SHORTEST_PAUSE_SECONDS = 1.0
 
 
 class Window(Protocol):
-    """What a topic can be asked."""
+    """The questions about a topic."""
 
     def spans(self) -> dict[int, OffsetSpan]:
-        """What Kafka holds of each partition; raises when it does not answer."""
+        """Return the offsets that Kafka holds of each partition; raise when it does not answer."""
 
     def oldest(self, starts: dict[int, int]) -> dict[int, Oldest]:
-        """The first record of each partition from an offset on; without those that did not come in time."""
+        """Return the first record of each partition from an offset on, without those that did not come in time."""
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
 
 
 class Watch:
@@ -62,7 +62,7 @@ class Watch:
         self._thread.join(_SHORTEST_PAUSE_SECONDS)
 
     def poll_soon(self) -> None:
-        """Something was committed."""
+        """Poll soon, since something was committed."""
         self._due.set()
 
     def _run(self) -> None:

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.model.options import TraceOptions
+from gamelake.objects.store import Store
 from gamelake.observability.traces.spans import EventSample, EventSpan, SpanExporter
-from gamelake.storage.manifests import BatchManifest
-from gamelake.storage.store import Store
-from gamelake.streaming.observers import BatchObserver
+from gamelake.streaming.driver.observers import BatchObserver
 
 log = event_logger(__name__)
 
@@ -84,7 +84,7 @@ class BatchTracer(BatchObserver):
 
 
 def traced_rows(content: bytes, sample: EventSample) -> Iterator[Mapping[str, Any]]:
-    """The identity, game and time of the traced events of a file of `silver/events`, in the file's order."""
+    """Yield the identity, game and time of the traced events of a file of `silver/events`, in the file's order."""
     file = pq.ParquetFile(pa.BufferReader(content))
     # Another company's message may have no ids.
     if "event_id" in file.schema_arrow.names:
@@ -93,7 +93,7 @@ def traced_rows(content: bytes, sample: EventSample) -> Iterator[Mapping[str, An
 
 
 def spans_of(event: Mapping[str, Any], batch: CommittedBatch) -> Iterator[EventSpan]:
-    """The spans of one event of a batch, in the order of time.
+    """Yield the spans of one event of a batch, in the order of time.
 
     Args:
         event: a row of `traced_rows`.
@@ -123,7 +123,7 @@ def tracing_batches(options: TraceOptions, store: Store, service: str) -> Iterat
     """Trace events of batches until the end of the block; without traces, an observer that does nothing.
 
     Raises:
-        StartupError: traces are wanted, and OpenTelemetry is not installed.
+        StartupError: traces are on, and OpenTelemetry is not installed.
     """
     if not options.are_wanted:
         yield BatchObserver()

@@ -1,4 +1,4 @@
-"""Which events are traced, and the export of their spans by OTLP."""
+"""The choice of events to trace, and the export of their spans by OTLP."""
 
 import re
 import secrets
@@ -51,13 +51,13 @@ class SpanExporter:
 
     @classmethod
     def of(cls, service: str) -> "SpanExporter":
-        """The exporter of a process; `service` is its name unless `OTEL_SERVICE_NAME` has another.
+        """Return the exporter of a process; `service` is its name unless `OTEL_SERVICE_NAME` has another.
 
         Raises:
             StartupError: OpenTelemetry is not installed.
         """
         try:
-            # A tenth of a second and ten megabytes, which processes without traces save.
+            # 0.1 seconds and ten megabytes, which processes without traces save.
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
             from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415
             from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
@@ -100,16 +100,16 @@ class SpanExporter:
 
 @dataclass(frozen=True, slots=True)
 class EventSample:
-    """The events that are traced: those whose ids end with so many zeros."""
+    """The events that are traced: those whose ids end with a number of zeros."""
 
     zeros: int
 
     @classmethod
     def of(cls, options: TraceOptions) -> "EventSample":
-        """One event in as many as the options say."""
+        """Sample one event in `one_in`."""
         return cls(len(f"{options.one_in:x}") - 1)
 
     @property
     def ending(self) -> str:
-        """How the ids of these events end."""
+        """The end of the ids of these events."""
         return "0" * self.zeros

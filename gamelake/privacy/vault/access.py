@@ -1,4 +1,4 @@
-"""How to reach the vault: the path of a file, or the URI and credentials of a database."""
+"""The access to the vault: the path of a file, or the URI and credentials of a database."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ class VaultAccess:
 
     @classmethod
     def of(cls, place: str, credentials_file: Path | str | None) -> Self:
-        """The access that two settings name.
+        """Return the access that two settings name.
 
         Raises:
             SettingsError: the URI is invalid or has a password, or the file of credentials is invalid.

@@ -53,7 +53,10 @@ _Line = _Head | _PlayerLine | _ErasureLine | BackupContents
 
 
 class RestoredPlayers(msgspec.Struct, frozen=True, kw_only=True):
-    """What a restore did; `unreadable` players were restored, and need a key that is missing in the file of keys."""
+    """The result of a restore.
+
+    `unreadable` players were restored, and need a key that is missing in the file of keys.
+    """
 
     restored: int = 0
     skipped: int = 0
@@ -90,7 +93,7 @@ def check_backup(file: Path, keys: VaultKeys) -> BackupContents:
     lines = _read(file)
     head = next(lines, None)
     if not isinstance(head, _Head) or head.format != _FORMAT:
-        raise BackupError(f"'{file}' is no backup of a vault, or one of another version")
+        raise BackupError(f"'{file}' is not a backup of a vault, or is one of another version")
     if head.found_by != _found_by(keys):
         raise BackupError(f"'{file}' was made with another index key: with these keys no player in it could be found")
     players = data = erasures = 0
@@ -104,11 +107,11 @@ def check_backup(file: Path, keys: VaultKeys) -> BackupContents:
                 return line
             case _:
                 break
-    raise BackupError(f"'{file}' is not whole: its end is missing or counts other than what is there")
+    raise BackupError(f"'{file}' is truncated: its end is missing or its counts don't match")
 
 
 def erasures_in(file: Path) -> Iterator[Erasure]:
-    """The erasures of a backup that was checked."""
+    """Yield the erasures of a backup that was checked."""
     return (line.erasure for line in _read(file) if isinstance(line, _ErasureLine))
 
 
@@ -163,7 +166,7 @@ def _new(file: Path) -> Iterator[pa.NativeFile]:
             yield out
         os.link(part, file)
     except FileExistsError:
-        raise BackupError(f"'{file}' is there already") from None
+        raise BackupError(f"'{file}' exists already") from None
     except OSError as error:
         raise BackupError(f"'{file}' can't be written: {error.strerror}") from error
     finally:
@@ -187,7 +190,7 @@ def _read(file: Path) -> Iterator[_Line]:
             for line in io.BufferedReader(stream):
                 yield decode(line)
     except (OSError, msgspec.DecodeError) as error:
-        raise BackupError(f"'{file}' can't be read as a backup to its end: it is not whole") from error
+        raise BackupError(f"'{file}' is truncated or damaged: it can't be read to its end") from error
 
 
 def _batches(records: Iterator[PlayerRecord]) -> Iterator[Sequence[PlayerRecord]]:

@@ -68,7 +68,7 @@ def make_key_file(file: Path) -> str:
             # Unlike a rename, a link never replaces a file.
             os.link(new, file)
         except FileExistsError:
-            raise SettingsError(f"'{file}' is there already, and without its keys no player could be read") from None
+            raise SettingsError(f"'{file}' exists already, and without its keys no player could be read") from None
     return key_id
 
 

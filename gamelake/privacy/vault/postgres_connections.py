@@ -57,7 +57,7 @@ class Connections:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A transaction on a connection of its own, committed at the end of the block."""
+        """Open a transaction on a connection of its own, committed at the end of the block."""
         if not self._free.acquire(timeout=PATIENCE.total_seconds()):
             raise VaultUnavailableError("the vault is overloaded: all connections are in use")
         try:
@@ -68,7 +68,7 @@ class Connections:
 
     @contextmanager
     def patient(self, patience: timedelta) -> Iterator[Connection]:
-        """A connection for long statements, each in its own transaction."""
+        """Open a connection for long statements, each in its own transaction."""
         with _errors_of_the_vault():
             connection = self._open(patience)
             try:

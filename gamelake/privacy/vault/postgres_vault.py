@@ -16,6 +16,7 @@ from gamelake.privacy.vault.access import VaultAccess
 from gamelake.privacy.vault.migrations import Dialect, migrations
 from gamelake.privacy.vault.postgres_connections import Connection, Connections, PlayerGoneError
 from gamelake.privacy.vault.postgres_remains import destroy
+from gamelake.privacy.vault.sql_vault import SqlVault
 from gamelake.privacy.vault.vault import (
     Erasure,
     KeptData,
@@ -73,7 +74,7 @@ _ENFORCE = (
 _USE = "INSERT INTO used_signatures (signature, expires_at) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
 
-class PostgresVault:
+class PostgresVault(SqlVault):
     """A vault in a database, whose tables are created if missing; the server is contacted at the first use."""
 
     def __init__(self, access: VaultAccess) -> None:
@@ -86,21 +87,6 @@ class PostgresVault:
         with self._transaction() as connection:
             return _found(connection, tokens)
 
-    def named(self, pseudonym: str) -> StoredPlayer | None:
-        """See `Vault`."""
-        question = f"SELECT {rows.PLAYER} FROM players WHERE pseudonym = %s"  # noqa: S608 # our own column names
-        with self._transaction() as connection:
-            row = connection.execute(question, (pseudonym,)).fetchone()
-        return None if row is None else rows.player(row)
-
-    def add(self, players: Sequence[StoredPlayer]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
-        return self.take(players, ())
-
-    def keep(self, data: Sequence[SealedData]) -> None:
-        """See `Vault`."""
-        self.take((), data)
-
     def take(self, players: Sequence[StoredPlayer], data: Sequence[SealedData]) -> Mapping[bytes, StoredPlayer]:
         """See `Vault`."""
         for _ in range(_ATTEMPTS):
@@ -109,12 +95,6 @@ class PostgresVault:
             except PlayerGoneError:
                 continue
         raise VaultUnavailableError("players were erased during every attempt to write their data")
-
-    def data_of(self, pseudonym: str) -> Sequence[bytes]:
-        """See `Vault`."""
-        question = "SELECT sealed FROM personal_data WHERE pseudonym = %s ORDER BY kept_at, fingerprint"
-        with self._transaction() as connection:
-            return [cast(bytes, sealed) for (sealed,) in connection.execute(question, (pseudonym,))]
 
     def forget(self, token: bytes, erased_by: str) -> Erasure | None:
         """See `Vault`."""
@@ -138,18 +118,6 @@ class PostgresVault:
         last = found[0] if found else None
         return last is None or destroy(self._connections, cast(int, last))
 
-    def erasures_after(self, number: int) -> Sequence[Erasure]:
-        """See `Vault`."""
-        question = f"SELECT {rows.ERASURE} FROM erasures WHERE number > %s ORDER BY number"  # noqa: S608 # our own names
-        with self._transaction() as connection:
-            return [rows.erasure(row) for row in connection.execute(question, (number,))]
-
-    def wrapped_otherwise(self, key_id: str, most: int, after: bytes = b"") -> Sequence[StoredPlayer]:
-        """See `Vault`."""
-        question = f"SELECT {rows.PLAYER} FROM players WHERE key_id <> %s AND token > %s ORDER BY token LIMIT %s"  # noqa: S608 # our own column names
-        with self._transaction() as connection:
-            return [rows.player(row) for row in connection.execute(question, (key_id, after, most))]
-
     def rewrap(self, changes: Sequence[Rewrapping]) -> int:
         """See `Vault`."""
         ordered = sorted(changes, key=lambda each: each.before.token)
@@ -161,12 +129,6 @@ class PostgresVault:
         )
         with self._transaction() as connection:
             return connection.execute(_REWRAP, columns).rowcount
-
-    def players_by_key(self) -> Mapping[str, int]:
-        """See `Vault`."""
-        with self._transaction() as connection:
-            rows = connection.execute("SELECT key_id, count(*) FROM players GROUP BY key_id ORDER BY key_id").fetchall()
-        return dict(cast("list[tuple[str, int]]", rows))
 
     def records(self, after: bytes, most: int) -> Sequence[PlayerRecord]:
         """See `Vault`."""
@@ -207,6 +169,10 @@ class PostgresVault:
                 columns = zip(*((k.pseudonym, k.fingerprint, k.sealed) for k in kept), strict=True)
                 connection.execute(_KEEP, [now, *(list(column) for column in columns)])
             return _found(connection, [each.token for each in newcomers])
+
+    def _rows(self, statement: str, *values: object) -> Sequence[rows.Row]:
+        with self._transaction() as connection:
+            return connection.execute(statement.replace("?", "%s").encode(), values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:

@@ -15,7 +15,7 @@ Progress = Callable[[int], None]
 
 
 class Rotation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rotation did: rewrapped players, pseudonyms of unreadable ones, and the number of players by key."""
+    """The result of a rotation: rewrapped players, pseudonyms of unreadable ones, and the number of players by key."""
 
     current: str
     rewrapped: int
@@ -24,7 +24,7 @@ class Rotation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether only the current key is needed."""
+        """True if only the current key is needed."""
         return set(self.wrapped_by) <= {self.current}
 
 

@@ -51,7 +51,7 @@ class PlayerKey:
 
     @classmethod
     def new(cls, game: str) -> "PlayerKey":
-        """A new random key."""
+        """Create a random key."""
         return cls(game, os.urandom(KEY_BYTES))
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ class PlayerKey:
         return _open(self._cipher(), sealed, self._belongs_to())
 
     def fingerprint(self, data: bytes) -> bytes:
-        """A digest that is equal for equal data, and reveals nothing without the key."""
+        """Return a digest that is equal for equal data, and reveals nothing without the key."""
         return hmac.digest(self._naming, b"fingerprint:" + data, _SHA256)[:_NAME_BYTES]
 
     def _cipher(self) -> AESGCM:
@@ -105,7 +105,7 @@ class VaultKeys:
         return frozenset(self._keys)
 
     def token(self, game: str, player: str) -> bytes:
-        """The lookup token of a player in the vault: 32 bytes, which reveal nothing without the index key."""
+        """Return the lookup token of a player in the vault: 32 bytes, which reveal nothing without the index key."""
         return hmac.digest(self._index, f"{game}\0{player}".encode(), _SHA256)
 
     def wrap(self, key: PlayerKey, token: bytes) -> bytes:
@@ -126,7 +126,7 @@ class VaultKeys:
         return PlayerKey(player.game, _open(AESGCM(wrapping_key), player.wrapped_key, belongs_to))
 
     def rewrapped(self, player: StoredPlayer) -> StoredPlayer:
-        """The player's row with the same key, wrapped by the current key-encryption key.
+        """Return the player's row with the same key, wrapped by the current key-encryption key.
 
         Raises:
             TamperedError: the row can't be unwrapped.

@@ -28,7 +28,7 @@ class VaultKeysSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultSettings:
-    """How to reach the vault, and the file of its keys."""
+    """The access to the vault, and the file of its keys."""
 
     access: VaultAccess
     keys_file: Path

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gamelake.privacy.vault import rows
 from gamelake.privacy.vault.migrations import Dialect, migrations
+from gamelake.privacy.vault.sql_vault import SqlVault
 from gamelake.privacy.vault.vault import (
     Erasure,
     PlayerRecord,
@@ -50,7 +51,7 @@ _ENFORCE = (
 _USE = "INSERT INTO used_signatures (signature, expires_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 
-class SqliteVault:
+class SqliteVault(SqlVault):
     """A vault in a file, which is created if it is missing."""
 
     def __init__(self, file: Path) -> None:
@@ -66,21 +67,6 @@ class SqliteVault:
         with self._connected() as connection:
             return _found(connection, tokens)
 
-    def named(self, pseudonym: str) -> StoredPlayer | None:
-        """See `Vault`."""
-        question = f"SELECT {rows.PLAYER} FROM players WHERE pseudonym = ?"  # noqa: S608 # our own column names
-        with self._connected() as connection:
-            row = connection.execute(question, (pseudonym,)).fetchone()
-        return None if row is None else rows.player(row)
-
-    def add(self, players: Sequence[StoredPlayer]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
-        return self.take(players, ())
-
-    def keep(self, data: Sequence[SealedData]) -> None:
-        """See `Vault`."""
-        self.take((), data)
-
     def take(self, players: Sequence[StoredPlayer], data: Sequence[SealedData]) -> Mapping[bytes, StoredPlayer]:
         """See `Vault`."""
         now = datetime.now(UTC).isoformat()
@@ -89,12 +75,6 @@ class SqliteVault:
             kept = [(each.pseudonym, each.fingerprint, each.sealed, now, each.pseudonym) for each in data]
             connection.executemany(_KEEP, kept)
             return _found(connection, [each.token for each in players])
-
-    def data_of(self, pseudonym: str) -> Sequence[bytes]:
-        """See `Vault`."""
-        question = "SELECT sealed FROM personal_data WHERE pseudonym = ? ORDER BY kept_at, fingerprint"
-        with self._connected() as connection:
-            return [sealed for (sealed,) in connection.execute(question, (pseudonym,))]
 
     def forget(self, token: bytes, erased_by: str) -> Erasure | None:
         """See `Vault`."""
@@ -128,28 +108,11 @@ class SqliteVault:
             connection.execute(destroyed, (datetime.now(UTC).isoformat(), last))
             return True
 
-    def erasures_after(self, number: int) -> Sequence[Erasure]:
-        """See `Vault`."""
-        question = f"SELECT {rows.ERASURE} FROM erasures WHERE number > ? ORDER BY number"  # noqa: S608 # our own names
-        with self._connected() as connection:
-            return [rows.erasure(row) for row in connection.execute(question, (number,))]
-
-    def wrapped_otherwise(self, key_id: str, most: int, after: bytes = b"") -> Sequence[StoredPlayer]:
-        """See `Vault`."""
-        question = f"SELECT {rows.PLAYER} FROM players WHERE key_id <> ? AND token > ? ORDER BY token LIMIT ?"  # noqa: S608 # our own column names
-        with self._connected() as connection:
-            return [rows.player(row) for row in connection.execute(question, (key_id, after, most))]
-
     def rewrap(self, changes: Sequence[Rewrapping]) -> int:
         """See `Vault`."""
         wrapped = [(c.after.key_id, c.after.wrapped_key, c.before.token, c.before.wrapped_key) for c in changes]
         with self._transaction() as connection:
             return connection.executemany(_REWRAP, wrapped).rowcount
-
-    def players_by_key(self) -> Mapping[str, int]:
-        """See `Vault`."""
-        with self._connected() as connection:
-            return dict(connection.execute("SELECT key_id, count(*) FROM players GROUP BY key_id ORDER BY key_id"))
 
     def records(self, after: bytes, most: int) -> Sequence[PlayerRecord]:
         """See `Vault`."""
@@ -188,8 +151,12 @@ class SqliteVault:
             self._connection = _opened(self._file)
             self._identity = _identity(self._file)
         if _identity(self._file) != self._identity:
-            raise VaultUnavailableError(f"the vault {self._file} is gone: put it back, or start anew without it")
+            raise VaultUnavailableError(f"the vault {self._file} is gone: restore it, or start without it")
         return self._connection
+
+    def _rows(self, statement: str, *values: object) -> Sequence[rows.Row]:
+        with self._connected() as connection:
+            return connection.execute(statement, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

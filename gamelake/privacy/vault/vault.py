@@ -81,10 +81,10 @@ class Vault(Protocol):
     """
 
     def find(self, tokens: Sequence[bytes]) -> Mapping[bytes, StoredPlayer]:
-        """The existing players, by token."""
+        """Return the existing players, by token."""
 
     def named(self, pseudonym: str) -> StoredPlayer | None:
-        """The player with a pseudonym, None if there is none."""
+        """Return the player with a pseudonym, None if there is none."""
 
     def add(self, players: Sequence[StoredPlayer]) -> Mapping[bytes, StoredPlayer]:
         """Add players; returns the stored rows, which are another process's if it was faster."""
@@ -100,7 +100,7 @@ class Vault(Protocol):
         """
 
     def data_of(self, pseudonym: str) -> Sequence[bytes]:
-        """All sealed data of a player, oldest first."""
+        """Return all sealed data of a player, oldest first."""
 
     def forget(self, token: bytes, erased_by: str) -> Erasure | None:
         """Destroy a player's key and data, and record it; None if there is no such player."""
@@ -112,10 +112,13 @@ class Vault(Protocol):
         """
 
     def erasures_after(self, number: int) -> Sequence[Erasure]:
-        """The erasures after a number, in order."""
+        """Return the erasures after a number, in order."""
+
+    def last_erasure(self) -> int:
+        """Return the number of the newest erasure, 0 if there is none."""
 
     def wrapped_otherwise(self, key_id: str, most: int, after: bytes = b"") -> Sequence[StoredPlayer]:
-        """A page of players whose keys are wrapped by another key than this one, ordered by token, after a token."""
+        """Return a page of players whose keys are wrapped by another key than this one, by token, after a token."""
 
     def rewrap(self, changes: Sequence[Rewrapping]) -> int:
         """Replace wrapped keys; returns how many.
@@ -124,10 +127,10 @@ class Vault(Protocol):
         """
 
     def players_by_key(self) -> Mapping[str, int]:
-        """How many players' keys each key-encryption key wraps."""
+        """Count the players' keys that each key-encryption key wraps."""
 
     def records(self, after: bytes, most: int) -> Sequence[PlayerRecord]:
-        """A page of players with all their data, ordered by token, after a token."""
+        """Return a page of players with all their data, ordered by token, after a token."""
 
     def restore(self, records: Sequence[PlayerRecord]) -> int:
         """Add players with their data, except those that were erased or have another key since; returns how many."""

@@ -13,13 +13,13 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import DoubleType, StructField, StructType
 
+from gamelake.delta.appends import schema_of
+from gamelake.delta.log.codec import FileEntry, live_files
 from gamelake.model.naming import game_table
+from gamelake.objects.store import Location
 from gamelake.quality.checking import EVENT_DATE, CheckedRules
 from gamelake.quality.evaluation import BrokenRule, Evaluator
-from gamelake.storage.appends import schema_of
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import FileEntry, live_files
-from gamelake.storage.store import Location
+from gamelake.scans.datasets import dataset
 
 # How many rows of each rule a result names, by their records' coordinates.
 _NAMED = 3
@@ -28,7 +28,7 @@ _COORDINATES = ("kafka_partition", "kafka_offset")
 _NOTED = pa.map_(pa.string(), pa.string())
 _TASKS = pa.schema([pa.field("game", pa.string()), pa.field("path", pa.string())])
 # Column names that no rule can have.
-GAME, ROWS, SAMPLES, UNJUDGED = "_game", "_rows", "_samples", "_unjudged"
+GAME, ROWS, SAMPLES, UNJUDGED, UNREAD = "_game", "_rows", "_samples", "_unjudged", "_unread"
 
 _MOST_TASKS = 2_000
 
@@ -43,7 +43,7 @@ class GameDayFiles:
 
     @classmethod
     def of(cls, game: str, handle: DeltaTable, day: str) -> "GameDayFiles":
-        """The open version of the table, with its files of a day (`YYYY-MM-DD`)."""
+        """Open the newest version of the table, with its files of a day (`YYYY-MM-DD`)."""
         files = tuple(
             each for each in live_files(handle, with_deleted_rows=True) if each.partition.get(EVENT_DATE) == day
         )
@@ -52,10 +52,11 @@ class GameDayFiles:
 
 @dataclass(frozen=True)
 class CountBrokenRows:
-    """The function of a task: reads files and gives one row of counts for each; pickled into the job.
+    """The function of a task: reads files and returns one row of counts for each; pickled into the job.
 
     A row also has coordinates of some rows that break a rule (SAMPLES, by rule name), and the number of rows that a
-    rule can't be evaluated on, because of their columns' types (UNJUDGED, by rule name).
+    rule can't be evaluated on, because of their columns' types (UNJUDGED, by rule name). For a file that can't be read
+    it has no counts, and the error (UNREAD).
     """
 
     location: Location
@@ -66,11 +67,11 @@ class CountBrokenRows:
     def schema(self) -> pa.Schema:
         """The columns of the counts: one for each rule, null if it does not apply to the game."""
         rules = [pa.field(rule.name, pa.int64()) for rule in self.checked.rules.rules]
-        details = [pa.field(SAMPLES, _NOTED), pa.field(UNJUDGED, _NOTED)]
+        details = [pa.field(SAMPLES, _NOTED), pa.field(UNJUDGED, _NOTED), pa.field(UNREAD, pa.string())]
         return pa.schema([pa.field(GAME, pa.string()), pa.field(ROWS, pa.int64()), *rules, *details])
 
     def tasks(self) -> pa.Table:
-        """One row for each file, with the columns game and path (string)."""
+        """Return one row for each file, with the columns game and path (string)."""
         rows = [{"game": game, "path": file.path} for game, table in self.tables.items() for file in table.files]
         return pa.Table.from_pylist(rows, schema=_TASKS)
 
@@ -81,7 +82,17 @@ class CountBrokenRows:
             for row in batch.to_pylist():
                 table = self.tables[row["game"]]
                 file = next(each for each in table.files if each.path == row["path"])
-                yield pa.RecordBatch.from_pylist([self._counted(evaluator, table, file)], schema=self.schema)
+                try:
+                    counts = self._counted(evaluator, table, file)
+                except Exception as error:  # a file that can't be read is its game's failure
+                    counts = {
+                        GAME: table.game,
+                        ROWS: 0,
+                        SAMPLES: [],
+                        UNJUDGED: [],
+                        UNREAD: f"{type(error).__name__}: {error}",
+                    }
+                yield pa.RecordBatch.from_pylist([counts], schema=self.schema)
 
     def _counted(self, evaluator: Evaluator, table: GameDayFiles, file: FileEntry) -> dict[str, object]:
         counts: Counter[str] = Counter()
@@ -119,7 +130,7 @@ def _coordinates(rows: pa.RecordBatch, broken: BrokenRule, count: int) -> Sequen
 
 
 def counts_of(spark: SparkSession, count: CountBrokenRows) -> list[Row]:
-    """The counts of all files, one row for each; computed in Spark tasks."""
+    """Count all files in Spark tasks; return one row for each."""
     tasks = count.tasks()
     if not len(tasks):
         return []
@@ -128,7 +139,7 @@ def counts_of(spark: SparkSession, count: CountBrokenRows) -> list[Row]:
 
 
 def figures(spark: SparkSession, observed: Mapping[str, float]) -> DataFrame:
-    """Values by name as one row of doubles."""
+    """Return values by name as one row of doubles."""
     columns = StructType([StructField(name, DoubleType()) for name in observed])
     return spark.createDataFrame([tuple(float(value) for value in observed.values())], columns)
 
@@ -136,4 +147,4 @@ def figures(spark: SparkSession, observed: Mapping[str, float]) -> DataFrame:
 def _ddl(count: CountBrokenRows) -> str:
     rules = [f"`{rule.name}` bigint" for rule in count.checked.rules.rules]
     details = [f"`{name}` map<string, string>" for name in (SAMPLES, UNJUDGED)]
-    return ", ".join([f"`{GAME}` string", f"`{ROWS}` bigint", *rules, *details])
+    return ", ".join([f"`{GAME}` string", f"`{ROWS}` bigint", *rules, *details, f"`{UNREAD}` string"])

@@ -7,10 +7,14 @@ from datetime import date
 
 from pyspark.sql import Row, SparkSession
 
+from gamelake.delta.listing import games_of, has_log
+from gamelake.delta.log.codec import live_files
+from gamelake.delta.tables import open_table
 from gamelake.model.errors import StoreError
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import SILVER_EVENTS, game_table
-from gamelake.quality.check_findings import CheckStatus, TableFinding
+from gamelake.objects.store import Store
+from gamelake.quality.check_findings import CheckStatus, TableFinding, checks_failed
 from gamelake.quality.checking import EVENT_DATE, CheckedRules
 from gamelake.quality.rules import RuleSet
 from gamelake.quality.suites.counting import (
@@ -18,6 +22,7 @@ from gamelake.quality.suites.counting import (
     ROWS,
     SAMPLES,
     UNJUDGED,
+    UNREAD,
     CountBrokenRows,
     GameDayFiles,
     counts_of,
@@ -33,26 +38,26 @@ from gamelake.quality.suites.expectations import (
 from gamelake.quality.suites.summary import one_line_summary
 from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
 from gamelake.quality.table_checks import GameChecks
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.listing import games_of, has_log
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
 
 log = event_logger(__name__)
 
 
 @dataclass(slots=True)
 class GameRowCounts:
-    """The counts of a game: its rows, and by rule name those that break it and those that it can't be evaluated on."""
+    """The counts of a game: its rows, and by rule name those that break it and those that it can't be evaluated on.
+
+    `unread` is the error of a file that can't be read, empty if all were.
+    """
 
     rows: int = 0
     broken: Counter[str] = field(default_factory=Counter)
     samples: dict[str, str] = field(default_factory=dict)
     unjudged: Counter[str] = field(default_factory=Counter)
+    unread: str = ""
 
 
 def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, GameRowCounts]:
-    """The counts by game, summed over files."""
+    """Return the counts by game, summed over files."""
     found: dict[str, GameRowCounts] = {}
     for row in counts:
         counted = found.setdefault(row[GAME], GameRowCounts())
@@ -60,6 +65,7 @@ def counted_by_game(counts: Sequence[Row], rules: RuleSet) -> Mapping[str, GameR
         counted.broken.update({rule.name: row[rule.name] or 0 for rule in rules.rules})
         counted.samples = {**row[SAMPLES], **counted.samples}
         counted.unjudged.update({name: int(rows) for name, rows in row[UNJUDGED].items()})
+        counted.unread = row[UNREAD] or counted.unread
     return found
 
 
@@ -87,7 +93,8 @@ def validate_findings(
     suite = _suite(SuiteName.TABLES, game, [expectation_of_finding(each) for each in judged.values()])
     for each in findings:
         if each.check not in judged:
-            yield _skipped(suite, expectation_of_finding(each), "there is not enough history to compare with")
+            detail = each.detail or "there is not enough history to compare with"
+            yield _skipped(suite, expectation_of_finding(each), detail)
     batch = figures(spark, {each.check: each.observed or 0.0 for each in judged.values()}) if judged else None
     for outcome in validations.validate(suite, batch) if batch is not None else ():
         yield outcome.with_detail(judged[outcome.expected.name].detail)
@@ -116,12 +123,20 @@ class LakehouseDay:
     def validate(
         self, spark: SparkSession, games: Sequence[str], validations: ValidationRun
     ) -> Iterator[tuple[str, Sequence[ExpectationResult]]]:
-        """Validate one game after the other; gives each with its results."""
-        count = CountBrokenRows(self.store.location, self.rules, self._tables(games))
+        """Validate one game after the other, and yield each with its results.
+
+        A game whose table can't be read fails `checks_ran`, and no other game.
+        """
+        tables, unread = self._tables(games)
+        count = CountBrokenRows(self.store.location, self.rules, tables)
         counted = counted_by_game(counts_of(spark, count), self.rules.rules)
+        unread |= {game: each.unread for game, each in counted.items() if each.unread}
         log.info("day_counted", rows=sum(each.rows for each in counted.values()), games=len(counted))
         for game in games:
-            findings = list(GameChecks(self.store, game, self.day).findings())
+            error = unread.get(game)
+            findings = (
+                [checks_failed(game, error)] if error else list(GameChecks(self.store, game, self.day).findings())
+            )
             outcomes = [
                 *validate_rules(validations, spark, game, self.rules.rules, counted.get(game, GameRowCounts())),
                 *validate_findings(validations, spark, game, findings),
@@ -129,13 +144,20 @@ class LakehouseDay:
             log.info("game_validated", game=game, summary=one_line_summary(outcomes))
             yield game, outcomes
 
-    def _tables(self, games: Sequence[str]) -> Mapping[str, GameDayFiles]:
+    def _tables(self, games: Sequence[str]) -> tuple[Mapping[str, GameDayFiles], dict[str, str]]:
+        """The tables of the games, and the errors of those that can't be opened."""
         day, location = self.day.isoformat(), self.store.location
-        return {game: GameDayFiles.of(game, open_table(location, game_table(game)), day) for game in games}
+        opened, failed = {}, {}
+        for game in games:
+            try:
+                opened[game] = GameDayFiles.of(game, open_table(location, game_table(game)), day)
+            except Exception as error:  # whatever is wrong with a game's table is that game's failure
+                failed[game] = f"{type(error).__name__}: {error}"
+        return opened, failed
 
 
 def games_to_validate(store: Store, named: Sequence[str]) -> list[str]:
-    """The named games, or all if none is named.
+    """Return the named games, or all if none is named.
 
     Raises:
         StoreError: a named game has no table, or there are no games.
@@ -151,7 +173,7 @@ def games_to_validate(store: Store, named: Sequence[str]) -> list[str]:
 
 
 def newest_day(store: Store, today: date) -> date:
-    """The last day with events, not after today: clocks of players may be ahead."""
+    """Return the last day with events, not after today: clocks of players may be ahead."""
     files = (
         live_files(open_table(store.location, SILVER_EVENTS), with_deleted_rows=True)
         if has_log(store, SILVER_EVENTS)

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gamelake.quality.check_findings import Bounds, TableFinding
+from gamelake.quality.check_findings import CHECKS_RAN, Bounds, TableFinding
 from gamelake.quality.rules import QualityRule, Severity
 
 _NONE = Bounds(0, 0)
-# A correct day may differ from the days before in these: a reason to investigate, but not to hold gold back.
-_SUSPICIOUS = ("volume", "freshness", "columns_are_the_same", "hours_are_there", "is_distributed_as_before")
+# A correct day may differ from the days before in these, and a table that can't be read says nothing of its rows: a
+# reason to investigate, but not to hold gold back.
+_SUSPICIOUS = (CHECKS_RAN, "volume", "freshness", "columns_are_the_same", "hours_are_there", "is_distributed_as_before")
 
 
 class Weight(StrEnum):
@@ -64,7 +65,7 @@ class ValidationSuite:
 
 
 def expectation_of_rule(rule: QualityRule) -> Expectation:
-    """No row of silver breaks the rule; critical if the rule keeps such rows out of silver."""
+    """Expect that no row of silver breaks the rule; critical if the rule keeps such rows out of silver."""
     return Expectation(
         name=rule.name,
         bounds=_NONE,
@@ -77,7 +78,7 @@ def expectation_of_rule(rule: QualityRule) -> Expectation:
 
 
 def expectation_of_finding(finding: TableFinding) -> Expectation:
-    """The value of a table check lies within its bounds; any value if the check has no bounds."""
+    """Expect that the value of a table check lies within its bounds; any value if the check has no bounds."""
     return Expectation(
         name=finding.check,
         bounds=finding.bounds or Bounds(None, None),

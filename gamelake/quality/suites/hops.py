@@ -3,27 +3,34 @@
 Totals come from manifests and Delta logs; single missing records are found by joins on coordinates.
 """
 
-import sys
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from gamelake.delta.listing import has_log
 from gamelake.model.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, QUARANTINE, SILVER_EVENTS
+from gamelake.objects.store import Store
 from gamelake.quality.check_findings import Bounds
 from gamelake.quality.suites.counting import figures
 from gamelake.quality.suites.expectations import Expectation, SuiteName, ValidationSuite, Weight
+from gamelake.quality.suites.lost_records import (
+    BATCH,
+    COUNTED_DDL,
+    OFFSET,
+    PARTITION,
+    RECORDS,
+    BatchCoordinates,
+    CountByBatch,
+    RecordsOfBatch,
+    find_unexplained,
+)
 from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
-from gamelake.storage.listing import has_log
-from gamelake.storage.store import Store
 
 _EQUAL = Bounds(0, 0)
 _NAMED = 3
-# At most this many records are compared; with more, the first ones are enough to find the cause.
-_MOST_COMPARED = 100_000
 _COORDINATES = ("partition", "offset")
 _SETTLED_IN = {
     SILVER_EVENTS: ("kafka_partition", "kafka_offset"),
@@ -53,54 +60,6 @@ class LakehouseTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class CoordinateRange:
-    """A range of offsets in a partition, both ends included."""
-
-    partition: int
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class BatchCoordinates:
-    """The coordinates of a batch, and how many of its records are only in bronze: duplicates and dropped rows."""
-
-    stretches: tuple[CoordinateRange, ...]
-    in_bronze_alone: int
-
-
-@dataclass(frozen=True, slots=True)
-class UnexplainedRecords:
-    """Records without an outcome: their number, and coordinates among which they are, sorted."""
-
-    count: int
-    among: list[tuple[int, int]]
-
-
-def find_unexplained(lost: Sequence[tuple[int, int]], batches: Sequence[BatchCoordinates]) -> UnexplainedRecords:
-    """Find batches with more records only in bronze than their manifests have duplicates and dropped rows.
-
-    A manifest has only the number of these records, so all coordinates of such a batch are given. Records of a batch
-    without a manifest count as explained.
-
-    Args:
-        lost: coordinates that are only in bronze, as (partition, offset).
-        batches: the batches that read them.
-    """
-    found: dict[int, list[tuple[int, int]]] = {}
-    ordered = sorted(
-        (part.partition, part.first, part.last, at) for at, of in enumerate(batches) for part in of.stretches
-    )
-    for partition, offset in sorted(lost):
-        place = bisect_right(ordered, (partition, offset, sys.maxsize, 0)) - 1
-        if place >= 0 and ordered[place][0] == partition and offset <= ordered[place][2]:
-            found.setdefault(ordered[place][3], []).append((partition, offset))
-    too_many = {at: len(records) - batches[at].in_bronze_alone for at, records in found.items()}
-    among = sorted(record for at, records in found.items() if too_many[at] > 0 for record in records)
-    return UnexplainedRecords(sum(count for count in too_many.values() if count > 0), among)
-
-
-@dataclass(frozen=True, slots=True)
 class Hop:
     """The difference between the two ends of a hop; 0 if they agree."""
 
@@ -123,7 +82,7 @@ def validate_hops(validations: ValidationRun, spark: SparkSession, hops: Sequenc
 
 
 def hops_of_totals(accounts: LakehouseTotals) -> Iterator[Hop]:
-    """The hops between totals of manifests and logs."""
+    """Yield the hops between totals of manifests and logs."""
     yield Hop(
         "records_reconcile",
         "each offset was taken once, and each file stands once in its table",
@@ -156,9 +115,8 @@ class TableHops:
 
     def _lost(self, batches: Sequence[BatchCoordinates]) -> Hop:
         """Records in bronze without an outcome."""
-        lost = [(int(row[0]), int(row[1])) for row in self._unsettled().limit(_MOST_COMPARED).collect()]
-        unexplained = find_unexplained(lost, batches)
-        named = ", ".join(f"{partition}:{offset}" for partition, offset in unexplained.among[:_NAMED])
+        unexplained = find_unexplained(self._by_batch(batches), batches)
+        named = ", ".join(f"{partition}:{offset}" for partition, offset in unexplained.examples)
         return Hop(
             "bronze_records_came_to_something",
             "a record of bronze is in silver, quarantine or dead letters, or was a duplicate or dropped",
@@ -166,9 +124,16 @@ class TableHops:
             f"among them {named} (partition:offset)" if named else "",
         )
 
+    def _by_batch(self, batches: Sequence[BatchCoordinates]) -> Mapping[int, RecordsOfBatch]:
+        """The day's records in bronze that no other table has, by the index of their batch."""
+        counted = self._unsettled().mapInArrow(CountByBatch.of(batches), COUNTED_DDL).groupBy(BATCH)
+        rows = counted.agg(sf.sum(RECORDS), sf.min(sf.struct(PARTITION, OFFSET))).collect()
+        return {int(row[0]): RecordsOfBatch(int(row[1]), (int(row[2][0]), int(row[2][1]))) for row in rows}
+
     def _unsettled(self) -> DataFrame:
-        """The day's coordinates (partition, offset) in bronze that no other table has."""
-        bronze = self._table(BRONZE_EVENTS).where(sf.col("ingest_date") == sf.lit(self.day)).select(*_COORDINATES)
+        """The day's coordinates (topic, partition, offset) in bronze that no other table has."""
+        bronze = self._table(BRONZE_EVENTS).where(sf.col("ingest_date") == sf.lit(self.day))
+        bronze = bronze.select("topic", *_COORDINATES)
         ((least, most),) = bronze.agg(sf.min("offset"), sf.max("offset")).collect()
         for table, names in _SETTLED_IN.items():
             if has_log(self.store, table):

@@ -9,10 +9,10 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from gamelake.delta.listing import games_of, has_log
 from gamelake.model.naming import SILVER_EVENTS, game_table
+from gamelake.objects.store import Store
 from gamelake.quality.suites.hops import Hop
-from gamelake.storage.listing import games_of, has_log
-from gamelake.storage.store import Store
 
 _HOUR = ("game_name", "hour")
 _COORDINATES = ("kafka_partition", "kafka_offset")

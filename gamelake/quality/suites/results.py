@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.columns import MICROSECONDS_UTC, delta_schema_json
+from gamelake.delta.comments import CommentsOf, no_comments
+from gamelake.delta.data_files import write_rows
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables
 from gamelake.model.naming import VALIDATIONS
+from gamelake.objects.store import Store
 from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.columns import MICROSECONDS_UTC
-from gamelake.storage.comments import CommentsOf, no_comments
-from gamelake.storage.data_files import write_rows
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json
 
 _DAY = "day"
 _SCHEMA = pa.schema(
@@ -82,7 +82,7 @@ def _row(day: date, at: datetime, outcome: ExpectationResult) -> dict[str, objec
 
 
 def build_docs(validations: ValidationRun, folder: Path) -> Path:
-    """Write the Data Docs site of a validation, which replaces the previous one; gives its first page."""
+    """Write the Data Docs site of a validation, which replaces the previous one. Return the path of its first page."""
     folder = folder.resolve()
     shutil.rmtree(folder / "expectations", ignore_errors=True)
     shutil.rmtree(folder / "validations", ignore_errors=True)

@@ -9,7 +9,7 @@ from gamelake.quality.suites.validations import ExpectationResult
 
 
 def summary_table(outcomes: Sequence[ExpectationResult]) -> str:
-    """A table of suites, and the failed expectations."""
+    """Render a table of suites, and the failed expectations."""
     titles = dict.fromkeys(each.suite.title for each in outcomes)
     lines = [f"{'suite':<40}{'passed':>8}{'failed':>8}{'skipped':>9}"]
     for title in titles:
@@ -21,7 +21,7 @@ def summary_table(outcomes: Sequence[ExpectationResult]) -> str:
 
 
 def one_line_summary(outcomes: Sequence[ExpectationResult]) -> str:
-    """The counts in one line."""
+    """Render the counts as one line."""
     counts = Counter(each.status for each in outcomes)
     weights = Counter(each.expected.weight for each in outcomes if each.status is CheckStatus.FAILED)
     by_weight = ", ".join(f"{weights[each]} {each.value}" for each in Weight if weights[each])
@@ -31,7 +31,8 @@ def one_line_summary(outcomes: Sequence[ExpectationResult]) -> str:
 
 def _failure(outcome: ExpectationResult) -> str:
     expected = outcome.expected
-    observed = f"{outcome.observed or 0:,.6g} instead of {expected.bounds.text}"
+    computed = outcome.observed is not None
+    observed = f"{outcome.observed:,.6g} instead of {expected.bounds.text}" if computed else "it was not computed"
     detail = f" [{outcome.detail}]" if outcome.detail else ""
     owner = f", ask {expected.owner}" if expected.owner else ""
     return f"FAILED {outcome.suite.title}: {expected.name} ({expected.weight.value}{owner}): {observed}{detail}"

@@ -13,6 +13,7 @@ import msgspec
 from pyspark.sql import DataFrame
 
 from gamelake.quality.check_findings import CheckStatus
+from gamelake.quality.gold_check import GOLD_CHECK
 from gamelake.quality.suites.expectations import Expectation, ValidationSuite, Weight
 
 # The package reads it at import: no analytics are sent.
@@ -34,7 +35,7 @@ _SOURCE = "lakehouse"
 
 
 class ExpectationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an expectation; if it was skipped, `observed` is None and `detail` is the reason."""
+    """The result of an expectation; without a value `observed` is None, and `detail` is the reason."""
 
     suite: ValidationSuite
     expected: Expectation
@@ -43,18 +44,19 @@ class ExpectationResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
     def with_detail(self, detail: str) -> "ExpectationResult":
-        """The same with a detail, unless it was skipped."""
-        return self if self.status is CheckStatus.SKIPPED else msgspec.structs.replace(self, detail=detail)
+        """Return the same result with a detail, unless it has a reason."""
+        return self if self.observed is None else msgspec.structs.replace(self, detail=detail)
 
     @property
     def is_failure(self) -> bool:
-        """Whether it failed with a severity that fails the run."""
+        """True if it failed with a severity that fails the run."""
         return self.status is CheckStatus.FAILED and self.expected.weight is not Weight.INFO
 
     @property
-    def is_critical(self) -> bool:
-        """Whether it failed with a severity that holds gold back."""
-        return self.status is CheckStatus.FAILED and self.expected.weight is Weight.CRITICAL
+    def holds_gold(self) -> bool:
+        """True if it failed with a severity that holds gold back; a hold repairs nothing in gold itself."""
+        is_critical = self.status is CheckStatus.FAILED and self.expected.weight is Weight.CRITICAL
+        return is_critical and self.expected.name != GOLD_CHECK
 
 
 class ValidationRun:
@@ -115,7 +117,8 @@ def _name_of(result: ExpectationValidationResult) -> str:
 def _outcome(suite: ValidationSuite, expected: Expectation, result: ExpectationValidationResult) -> ExpectationResult:
     observed = result.result.get("observed_value")
     if observed is None:
-        return ExpectationResult(suite=suite, expected=expected, status=CheckStatus.SKIPPED, detail=_reason(result))
+        # A value that should have been computed but was not is unchecked, so it does not pass.
+        return ExpectationResult(suite=suite, expected=expected, status=CheckStatus.FAILED, detail=_reason(result))
     status = CheckStatus.PASSED if result.success else CheckStatus.FAILED
     return ExpectationResult(suite=suite, expected=expected, status=status, observed=float(observed))
 
@@ -124,4 +127,4 @@ def _reason(result: ExpectationValidationResult) -> str:
     """Why there is no value."""
     info = result.exception_info or {}
     inner = info if "exception_message" in info else next(iter(info.values()), {})
-    return str((inner or {}).get("exception_message") or "there are no rows")[:500]
+    return str((inner or {}).get("exception_message") or "Great Expectations gave no reason")[:500]

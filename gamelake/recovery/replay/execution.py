@@ -1,26 +1,26 @@
-"""Readers of a replay's records: Spark, or this process where a replay is smaller than the start of Spark."""
+"""Readers of a replay's records: Spark, or this process if it needs less time than Spark takes to start."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
 
+from gamelake.delta.appends import schema_of
+from gamelake.delta.file_bounds import bounds_of
+from gamelake.delta.log.codec import FileEntry, live_files
+from gamelake.delta.tables import open_table
+from gamelake.ledger.coordinates import CoordinateRange
 from gamelake.model.naming import QUARANTINE
+from gamelake.objects.store import Location
 from gamelake.recovery.replay.marks import COORDINATES, MARKED_IN, WHY
 from gamelake.recovery.replay.selection import Selection, column_of
 from gamelake.recovery.replay.task import ReplayPlan, ReplayReport, ReplayTask, decode_report
-from gamelake.storage.appends import schema_of
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import FileEntry, live_files
-from gamelake.storage.manifests import OffsetRange
-from gamelake.storage.store import Location
-from gamelake.storage.tables import open_table
+from gamelake.scans.datasets import dataset
 from gamelake.streaming.plan import REPORT_SCHEMA
 
 _RECORDS_A_BATCH = 20_000
@@ -28,17 +28,22 @@ _RECORDS_A_BATCH = 20_000
 
 @dataclass(frozen=True, slots=True)
 class SparkReader:
-    """Reads records and runs the tasks on Spark."""
+    """Reads records and runs the tasks on Spark.
+
+    Attributes:
+        spark: the session.
+        location: the lakehouse.
+    """
 
     spark: SparkSession
     location: Location
 
     def reports(self, selection: Selection, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
-        """Run the plan on the selected records; a report for each task and chunk."""
+        """Run the plan on the selected records, and return a report for each task and chunk."""
         return run(self._records(selection, plan.versions), plan)
 
     def _records(self, selection: Selection, versions: Mapping[str, int]) -> DataFrame:
-        """The selected records at fixed versions of the tables, without those that are settled already."""
+        """Select the records at fixed versions of the tables, without records that are settled already."""
         found = table(self.spark, self.location, selection.source, versions[selection.source])
         for condition in _conditions(selection):
             found = found.where(condition)
@@ -52,18 +57,27 @@ class SparkReader:
 
 
 def run(found: DataFrame, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
-    """Run the plan on records of bronze, dead letters or the quarantine."""
+    """Run the plan on Spark.
+
+    Args:
+        found: records of bronze, dead letters or the quarantine: columns `topic`, `partition`, `offset`,
+            `kafka_timestamp`, `value` and, if the source has it, `reason` or `rule`.
+        plan: the plan of the tasks.
+
+    Returns:
+        A report for each task and chunk.
+    """
     rows = _sorted_by_source(found).mapInArrow(ReplayTask(plan), REPORT_SCHEMA).collect()
     return tuple(decode_report(bytes(row.report)) for row in rows)
 
 
 def table(spark: SparkSession, location: Location, name: str, version: int) -> DataFrame:
-    """A table at a version."""
+    """Open a table of the lakehouse at a version, with all its columns."""
     return spark.read.format("delta").option("versionAsOf", version).load(location.child(name))
 
 
 def _sorted_by_source(found: DataFrame) -> DataFrame:
-    """The records in the order of the tasks: by partition, time and offset; of duplicates the first counts."""
+    """Sort records as the tasks expect them: by partition, time and offset; the first duplicate counts."""
     why = [col(name) for name in WHY.values() if name in found.columns]
     columns = [col("topic"), col("offset"), col("value"), *why]
     partition, moment = col("partition").cast("int").alias("partition"), col("kafka_timestamp").alias("timestamp")
@@ -84,28 +98,33 @@ def _conditions(selection: Selection) -> list[Column]:
     if selection.until is not None:
         conditions += [day <= lit(selection.until.date())] if by_day else []
         conditions.append(taken_in < lit(selection.until))
-    return conditions + ([_any_of(selection.offsets)] if selection.offsets else [])
+    return conditions + ([_any_of(selection.coordinates)] if selection.coordinates else [])
 
 
-def _any_of(ranges: Iterable[OffsetRange]) -> Column:
+def _any_of(ranges: Iterable[CoordinateRange]) -> Column:
     condition = lit(False)
     for each in ranges:
-        condition = condition | ((col("partition") == each.partition) & col("offset").between(each.first, each.last))
+        in_range = (col("partition") == each.partition) & col("offset").between(each.first, each.last)
+        condition = condition | ((col("topic") == each.topic) & in_range)
     return condition
 
 
 @dataclass(frozen=True, slots=True)
 class LocalReader:
-    """Reads records and runs one task in this process."""
+    """Reads records and runs one task in this process.
+
+    Attributes:
+        location: the lakehouse.
+    """
 
     location: Location
 
     def bytes(self, selection: Selection, version: int) -> int:
-        """The size of the files that a selection has to read."""
+        """Return the size in bytes of the files that a selection has to read, at a version of its source."""
         return sum(file.size for file in self._files(selection, version))
 
     def reports(self, selection: Selection, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
-        """Run the plan on the selected records; a report for each task and chunk."""
+        """Run the plan on the selected records, and return a report for each task and chunk."""
         found = self._read(selection, plan.versions[selection.source])
         marks = MARKED_IN.get(selection.source, "")
         if marks in plan.versions:
@@ -126,10 +145,11 @@ class LocalReader:
         return dataset(self.location, name, schema_of(handle), live_files(handle)).to_table(columns=columns)
 
     def _files(self, selection: Selection, version: int) -> list[FileEntry]:
-        """The files that may have such records, by their days and offset statistics."""
+        """List the files that may contain selected records, by their days and offset bounds."""
         handle = open_table(self.location, selection.source, version)
-        offsets = {row["path"]: row for row in pa.table(handle.get_add_actions(flatten=True)).to_pylist()}
-        return [file for file in live_files(handle) if _may_have(selection, file, offsets[file.path])]
+        least, most = bounds_of(pa.table(handle.get_add_actions(flatten=False)), "offset")
+        offsets = zip(live_files(handle), least.to_pylist(), most.to_pylist(), strict=True)
+        return [file for file, *bounds in offsets if _may_have(selection, file, *bounds)]
 
 
 def _decoded(reports: Iterator[pa.RecordBatch]) -> Iterator[ReplayReport]:
@@ -137,7 +157,7 @@ def _decoded(reports: Iterator[pa.RecordBatch]) -> Iterator[ReplayReport]:
 
 
 def _in_order(found: pa.Table) -> pa.Table:
-    """The records in the order of the tasks: by partition, time and offset; of duplicates the first counts."""
+    """Sort records as the tasks expect them: by partition, time and offset; the first duplicate counts."""
     found = found.set_column(
         found.schema.get_field_index("partition"), "partition", found["partition"].cast(pa.int32())
     ).rename_columns({"kafka_timestamp": "timestamp"})
@@ -145,7 +165,7 @@ def _in_order(found: pa.Table) -> pa.Table:
 
 
 def _condition(selection: Selection) -> pc.Expression | None:
-    partition, offset = pc.field(column_of(selection, "partition")), pc.field(column_of(selection, "offset"))
+    topic, partition, offset = (pc.field(column_of(selection, name)) for name in ("topic", "partition", "offset"))
     taken_in = pc.field("kafka_timestamp")
     conditions = [pc.field("reason").isin(list(selection.reasons))] if selection.reasons else []
     conditions += [pc.field("rule").isin(list(selection.rules))] if selection.rules else []
@@ -153,15 +173,16 @@ def _condition(selection: Selection) -> pc.Expression | None:
         conditions.append(taken_in >= pa.scalar(selection.since, pa.timestamp("us", "UTC")))
     if selection.until is not None:
         conditions.append(taken_in < pa.scalar(selection.until, pa.timestamp("us", "UTC")))
-    if selection.offsets:
+    if selection.coordinates:
         ranges = [
-            (partition == each.partition) & (offset >= each.first) & (offset <= each.last) for each in selection.offsets
+            (topic == each.topic) & (partition == each.partition) & (offset >= each.first) & (offset <= each.last)
+            for each in selection.coordinates
         ]
         conditions.append(reduce(or_, ranges))
     return reduce(and_, conditions) if conditions else None
 
 
-def _may_have(selection: Selection, file: FileEntry, known: Mapping[str, Any]) -> bool:
+def _may_have(selection: Selection, file: FileEntry, least: int | None, most: int | None) -> bool:
     day = file.partition.get("ingest_date")
     if day is None:
         return True
@@ -169,7 +190,6 @@ def _may_have(selection: Selection, file: FileEntry, known: Mapping[str, Any]) -
         return False
     if selection.until is not None and day > selection.until.date().isoformat():
         return False
-    least, most = known.get("min.offset"), known.get("max.offset")
-    if not selection.offsets or least is None or most is None:
+    if not selection.coordinates or least is None or most is None:
         return True
-    return any(least <= each.last and most >= each.first for each in selection.offsets)
+    return any(least <= each.last and most >= each.first for each in selection.coordinates)

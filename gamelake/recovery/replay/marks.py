@@ -1,6 +1,7 @@
 """Marks of settled records: rows of dead_letters/replayed and quarantine/replayed.
 
-A mark has the number of the replay run and the Kafka coordinates of the record.
+A mark consists of the number of the replay run, the Kafka coordinates of the record, and the reason why the record was
+in the source.
 """
 
 from datetime import UTC, datetime
@@ -14,12 +15,12 @@ from gamelake.model.naming import DEAD_LETTERS, QUARANTINE, RELEASED, REPLAYED
 # By source of a replay: the table of its marks, and the column with the reason why a record is in the source.
 MARKED_IN = {DEAD_LETTERS: REPLAYED, QUARANTINE: RELEASED}
 WHY = {DEAD_LETTERS: "reason", QUARANTINE: "rule"}
-# What identifies a record; offsets alone repeat after a topic was made again.
+# The columns that identify a record: offsets alone repeat after a topic was recreated.
 COORDINATES = ("topic", "partition", "offset", "kafka_timestamp")
 
 
 def as_marks(letters: pa.RecordBatch, run: int, why: str) -> pa.RecordBatch:
-    """The marks of records that have become rows, or whose events the tables have already.
+    """Return marks for records that have become rows, or whose events the tables have already.
 
     Args:
         letters: columns `topic`, `partition`, `offset`, `timestamp` (us, UTC) and `why`.
@@ -27,7 +28,7 @@ def as_marks(letters: pa.RecordBatch, run: int, why: str) -> pa.RecordBatch:
         why: name of the column with the reason: `reason` of dead letters, `rule` of quarantined rows.
 
     Returns:
-        A row for each record, in their order, with the columns of the table of marks.
+        One row for each record, in the same order, with the columns of the table of marks.
     """
     columns = {
         why: letters.column(why),
@@ -42,5 +43,5 @@ def as_marks(letters: pa.RecordBatch, run: int, why: str) -> pa.RecordBatch:
 
 
 def without(letters: pa.RecordBatch, rows: list[int]) -> pa.RecordBatch:
-    """The records in their order, without those at the indices `rows`."""
+    """Remove the records at the indices `rows`, and return the others with all columns in their order."""
     return letters.filter(pc.invert(pc.is_in(pa.array(range(len(letters)), pa.int64()), pa.array(rows, pa.int64()))))

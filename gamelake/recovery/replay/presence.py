@@ -1,4 +1,4 @@
-"""Which events a table has already, read day by day at a fixed version."""
+"""Finds the events that a table has already, read day by day at a fixed version."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -6,29 +6,27 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gamelake.delta.appends import schema_of
+from gamelake.delta.log.codec import FileEntry, live_files
+from gamelake.delta.tables import open_table
 from gamelake.layers.identity import Identities
-from gamelake.layers.known_events import ANY_TIME, Events, Flags, KnownEvents, repeated
+from gamelake.layers.known_events import ANY_TIME, Events, KnownEvents, repeated
 from gamelake.layers.routing import Router
 from gamelake.layers.silver import EVENT_DATE
+from gamelake.model.arrays import Flags, Ints
 from gamelake.model.naming import QUARANTINE, SILVER_EVENTS
-from gamelake.storage.appends import schema_of
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import FileEntry, live_files
-from gamelake.storage.store import Location
-from gamelake.storage.tables import open_table
+from gamelake.objects.store import Location
+from gamelake.scans.datasets import dataset
 
 _GAME = "game_name"
 ID, PARTITION, OFFSET = "event_id", "kafka_partition", "kafka_offset"
 
-Ints = npt.NDArray[np.int64]
-
 
 def by_event(rows: pa.RecordBatch) -> pa.StringArray:
-    """Names events by their ids; an event without an id by its Kafka coordinates.
+    """Name events by their ids, and events without an id by their Kafka coordinates.
 
     Args:
         rows: columns `kafka_partition`, `kafka_offset` and, if the table has it, `event_id` (string).
@@ -44,7 +42,7 @@ def by_event(rows: pa.RecordBatch) -> pa.StringArray:
 
 
 def by_record(rows: pa.RecordBatch) -> pa.StringArray:
-    """Names events by Kafka coordinates and id: offsets alone repeat after a topic was made again.
+    """Name events by Kafka coordinates and id: offsets alone repeat after a topic was recreated.
 
     Args:
         rows: columns `kafka_partition`, `kafka_offset` and, if the table has it, `event_id` (string).
@@ -59,18 +57,23 @@ def by_record(rows: pa.RecordBatch) -> pa.StringArray:
 
 @dataclass(frozen=True, slots=True)
 class EventNames:
-    """Gives rows the identities by which events are compared."""
+    """Computes the identities that events are compared by.
+
+    Attributes:
+        identities: the hash.
+        of: names each row's event, such as `by_event` or `by_record`.
+    """
 
     identities: Identities
     of: Callable[[pa.RecordBatch], pa.StringArray]
 
-    def events(self, tables: list[str], codes: npt.NDArray[np.int64], rows: pa.RecordBatch) -> Events:
-        """The identities of rows of games' tables.
+    def events(self, tables: list[str], codes: Ints, rows: pa.RecordBatch) -> Events:
+        """Return the identities of rows of games' tables, in their order.
 
         Args:
             tables: names of games' tables.
             codes: int64, for each row the index of its table in `tables`.
-            rows: the columns that `of` names rows by.
+            rows: the columns that `of` needs.
         """
         high, rest = self.identities.of(tables, codes, self.of(rows))
         return Events.of(high, rest, np.full(len(rows), ANY_TIME, np.int64))
@@ -83,7 +86,13 @@ def _places(rows: pa.RecordBatch) -> pa.StringArray:
 
 @dataclass(slots=True)
 class _Day:
-    """The known events of one table and day; `partitions` are the Kafka partitions that were read."""
+    """The known events of one table and day.
+
+    Attributes:
+        events: the events that the table has.
+        taken: the events that were flagged before, each of which is flagged once.
+        partitions: the Kafka partitions that were read.
+    """
 
     events: KnownEvents = field(default_factory=lambda: KnownEvents(ANY_TIME))
     taken: KnownEvents = field(default_factory=lambda: KnownEvents(ANY_TIME))
@@ -95,6 +104,13 @@ class Presence:
     """The events of tables at fixed versions, read lazily by day and Kafka partition.
 
     Duplicates of an event are in the same Kafka partition, as the stream assumes too; other partitions are not read.
+    One thread calls the methods.
+
+    Attributes:
+        location: the lakehouse.
+        versions: the version of each table that exists.
+        router: assigns rows of tables of all games to games' tables.
+        names: computes the identities.
     """
 
     location: Location
@@ -105,26 +121,26 @@ class Presence:
     _days: defaultdict[tuple[str, str], _Day] = field(default_factory=lambda: defaultdict(_Day))
 
     def events(self, game_table: str, rows: pa.RecordBatch) -> Events:
-        """The identities of rows of a game's table, in their order."""
+        """Return the identities of rows of a game's table, in order; `rows` has the columns that `names` needs."""
         return self.names.events([game_table], np.zeros(len(rows), np.int64), rows)
 
     def missing(self, table: str, day: str, events: Events, partitions: Ints) -> Flags:
-        """Flag the events that a table lacks; they count as taken from now on.
+        """Flag the events that a table lacks; later calls do not flag them again.
 
         Args:
-            table: the table to look in.
+            table: the table to search.
             day: ISO date of the rows.
             events: identities, as `events` returns them.
             partitions: int64, the Kafka partition of each event.
 
         Returns:
-            A bool for each event; of equal events only the first is flagged.
+            One bool for each event; only the first of equal events is flagged.
         """
         known = self._known(table, day, partitions)
         return _first(known, events, ~known.events.have(events))
 
     def present(self, table: str, day: str, events: Events, partitions: Ints) -> Flags:
-        """Flag the events that a table has; arguments and order as in `missing`, of equal events only the first."""
+        """Flag the events that a table has; arguments, order and result are as in `missing`."""
         known = self._known(table, day, partitions)
         return _first(known, events, known.events.have(events))
 
@@ -150,7 +166,7 @@ class Presence:
 
 @dataclass
 class _Table:
-    """A version of a table, and its files by day."""
+    """A table at a version, and its files by day."""
 
     location: Location
     table: str
@@ -164,7 +180,7 @@ class _Table:
         return schema_of(handle), days
 
     def rows(self, day: str, partitions: Sequence[int]) -> pa.RecordBatch:
-        """The columns of a day's rows that identify events: game name, id, Kafka partition and offset."""
+        """Read the columns of a day's rows that identify events: game name, id, Kafka partition and offset."""
         schema, days = self._opened
         columns = [name for name in (_GAME, ID, PARTITION, OFFSET) if name in schema.names]
         of_day = dataset(self.location, self.table, schema, days.get(day, []))
@@ -177,7 +193,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _first(known: _Day, events: Events, wanted: Flags) -> Flags:
-    """Flag the wanted events that were not taken before, each once."""
+    """Flag the wanted events that no earlier call flagged; only the first of equal events."""
     new = np.flatnonzero(wanted & ~known.taken.have(events))
     new = new[~repeated(events.take(new), ANY_TIME)]
     known.taken.add(events.take(new))

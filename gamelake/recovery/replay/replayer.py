@@ -1,83 +1,68 @@
-"""The driver of a replay: tasks find and write rows that the tables lack, one commit for each table adds them."""
+"""The driver of a replay: tasks find and write rows that the tables lack, and one commit per table adds them."""
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
 import msgspec
 
-from gamelake.model.errors import IncompatibleSchemaError, TransientError
+from gamelake.delta.appends import columns_of
+from gamelake.delta.columns import conflicts
+from gamelake.delta.listing import table_paths
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables, open_table
+from gamelake.ledger.manifests import EventsFile, Judged
+from gamelake.ledger.replay_manifests import ReplayManifest
+from gamelake.ledger.replay_notices import ReplayNotices
+from gamelake.model.errors import IncompatibleSchemaError
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS, game_of
+from gamelake.objects.store import Store
+from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.quality.judging import merge_judged, require_no_failures
+from gamelake.recovery.replay.identities import IdentityPlan, ReplayWindows
+from gamelake.recovery.replay.late_batches import await_begun_batches
 from gamelake.recovery.replay.marks import MARKED_IN
 from gamelake.recovery.replay.runs import ReplayRun, replay_run
 from gamelake.recovery.replay.selection import Selection
 from gamelake.recovery.replay.task import Purpose, ReplayPlan, ReplayReport, WantedRows
-from gamelake.storage.appends import columns_of
-from gamelake.storage.columns import conflicts
-from gamelake.storage.generations import Generation, Generations
-from gamelake.storage.listing import has_log, table_paths
-from gamelake.storage.manifests import Judged, Manifests, TableFiles
-from gamelake.storage.reconciliation import streams_of
-from gamelake.storage.replay_manifests import ReplayManifest
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables, open_table
-from gamelake.streaming.decision import sum_counts
-from gamelake.streaming.plan import TaskPlan, clock_now
-from gamelake.streaming.table_columns import TableColumns
+from gamelake.streaming.driver.decision import sum_counts
+from gamelake.streaming.driver.table_columns import TableColumns
+from gamelake.streaming.plan import TaskPlan, WrittenFile, clock_now
 
 log = event_logger(__name__)
 
 _ATTEMPTS = 5
-_WAIT_SECONDS = 120
-_POLL_SECONDS = 0.2
 
 
 def settled_version(store: Store, source: str) -> int:
-    """Wait until all batches that a table has are in every other table too; returns the newest version.
+    """Wait until all batches in a table are in every other table too, and return the table's version before the wait.
 
     Raises:
-        TableNotFoundError: there is no table.
-        TransientError: a batch stays partly committed, as its stream does not run.
+        TableNotFoundError: the table does not exist.
+        TransientError: a batch has begun but is not completed, because its stream does not run.
     """
     handle = open_table(store.location, source)
-    for stream in streams_of(store):
-        generations = Generations(store, stream).all()
-        # A new generation starts when the last batch of the former one is in all tables.
-        batch = handle.transaction_version(generations[-1].app_id) if generations else None
-        if batch is not None:
-            _await(store, generations[-1], batch)
+    await_begun_batches(store)
     return handle.version()
 
 
-def _await(store: Store, generation: Generation, batch: int) -> None:
-    manifest = Manifests(store, generation.stream).read(batch)
-    lacking = [] if manifest is None else [entry.table for entry in manifest.tables]
-    deadline = time.monotonic() + _WAIT_SECONDS
-    while lacking := [table for table in lacking if not _has(store, table, generation.app_id, batch)]:
-        if time.monotonic() > deadline:
-            raise TransientError(
-                f"batch {batch} of {generation.stream} is not in {lacking[0]} yet, its stream does not run: start the "
-                "stream's job, which finishes the batch, and try again. Nothing was changed"
-            )
-        time.sleep(_POLL_SECONDS)
-
-
-def _has(store: Store, table: str, app_id: str, batch: int) -> bool:
-    taken = open_table(store.location, table).transaction_version(app_id) if has_log(store, table) else None
-    return taken is not None and taken >= batch
-
-
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay did, or would do: records read, rows by table, records that stay dead letters by reason.
+    """The result of a replay, or of its dry run.
 
-    `quarantined` and `dropped` are rows that broke a rule, by rule; of the quarantine as source, those that stay.
-    `run` is the number of the run, None if nothing was written.
+    Attributes:
+        source: the table of the records.
+        records: number of records that were read.
+        rows: number of added rows by table.
+        still_dead: number of records that remain dead letters, by reason.
+        quarantined: number of rows that broke a rule with the action `quarantine`, by rule. If the source is the
+            quarantine, these rows stay there.
+        dropped: number of rows that a rule dropped, by rule.
+        erased: number of rows that were not written because their players' erasure is recorded, by table.
+        run: number of the run; None if nothing was written.
     """
 
     source: str
@@ -86,30 +71,52 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     still_dead: dict[str, int]
     quarantined: dict[str, int] = {}
     dropped: dict[str, int] = {}
+    erased: dict[str, int] = {}
     run: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """The records to read again, and the tables that may get their rows; empty for all tables."""
+    """A request to replay.
+
+    Attributes:
+        selection: the records to read again.
+        targets: the tables that may get rows; empty for all.
+    """
 
     selection: Selection
     targets: frozenset[str] = frozenset()
 
 
 class RecordReader(Protocol):
-    """Reads records and runs the tasks on them, in this process or on Spark."""
+    """Reads records and runs the tasks on them, in this process or on Spark.
+
+    The replayer calls it from one thread, once for each attempt. A failure is raised; files that its tasks have
+    written by then belong to no table, and vacuum deletes them.
+    """
 
     def reports(self, selection: Selection, plan: ReplayPlan, /) -> tuple[ReplayReport, ...]:
-        """Run the plan on the selected records."""
+        """Run the plan on the selected records, and return a report for each task and chunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedReplay:
-    """What the tasks found and wrote."""
+    """The results of a replay's tasks.
+
+    Attributes:
+        reports: a report for each task and chunk.
+        tables: the files that were written, by table.
+        versions: the versions of the tables that the rows were compared with.
+    """
 
     reports: tuple[ReplayReport, ...]
     tables: tuple[TableFiles, ...]
+    versions: Mapping[str, int]
+
+    @property
+    def events(self) -> tuple[EventsFile, ...]:
+        """The files with the identities of the added rows."""
+        return tuple(report.events for report in self.reports if report.events is not None)
 
     @property
     def records(self) -> int:
@@ -127,6 +134,11 @@ class DecidedReplay:
         return sum_counts(report.still_dead for report in self.reports)
 
     @property
+    def erased(self) -> dict[str, int]:
+        """The number of rows of erased players by table, which are not written."""
+        return sum_counts(report.erased for report in self.reports)
+
+    @property
     def judged(self) -> Judged:
         """The sum of the rules' results."""
         return merge_judged(report.judged for report in self.reports)
@@ -134,16 +146,26 @@ class DecidedReplay:
 
 @dataclass(frozen=True, slots=True)
 class Replayer:
-    """Replays into the tables of a lakehouse."""
+    """Replays into the tables of a lakehouse.
+
+    Attributes:
+        reader: reads the records and runs the tasks.
+        store: the store of the lakehouse.
+        tables: commits to the tables.
+        decoding: the decoding part of the tasks' plan.
+        failpoints: where tests kill the process.
+        windows: the times for which streams remember events.
+    """
 
     reader: RecordReader
     store: Store
     tables: DeltaTables
     decoding: TaskPlan
     failpoints: Failpoints
+    windows: ReplayWindows = field(default_factory=ReplayWindows)
 
     def dry_run(self, request: ReplayRequest) -> Replayed:
-        """Decode and count, and write nothing.
+        """Decode and count the rows; write nothing.
 
         Raises:
             TransientError: a batch of the stream is partly committed.
@@ -166,73 +188,84 @@ class Replayer:
         decided = self._compatible(request, run)
         self.failpoints.reach(Failpoint.AFTER_FILES)
         require_no_failures(decided.judged)
-        if decided.tables:
-            run.settle(_manifest(request, decided, run.number))
-        return msgspec.structs.replace(_result(request, decided), run=run.number if decided.tables else None)
+        result = _result(request, decided)
+        if not decided.tables:
+            return result
+        manifest = run.settle(self._manifest(request, decided, run.number))
+        return msgspec.structs.replace(
+            result, run=run.number, rows={entry.table: entry.rows for entry in manifest.tables}
+        )
+
+    def _manifest(self, request: ReplayRequest, decided: DecidedReplay, number: int) -> ReplayManifest:
+        return ReplayManifest(
+            number=number,
+            source=request.selection.source,
+            written_at=datetime.now(UTC).isoformat(),
+            records=decided.records,
+            settled=decided.rows.get(MARKED_IN.get(request.selection.source, ""), 0),
+            still_dead=decided.still_dead,
+            tables=decided.tables,
+            versions=decided.versions,
+            events=decided.events,
+            remembered=self.windows.remembered(decided.events),
+        )
 
     def _compatible(self, request: ReplayRequest, run: ReplayRun) -> DecidedReplay:
-        """Read the records again as long as streams give the tables columns that would not take the rows."""
+        """Decide again while streams add columns whose types conflict with the rows; give up after some attempts."""
         for _ in range(_ATTEMPTS):
             decided = self._land(request, run.number, Purpose.WRITE)
             clashes = [entry.table for entry in decided.tables if not self._takes(entry, run.number)]
             if not clashes:
                 return decided
             log.warning("replay_decided_again", reason="columns of other types", tables=clashes)
-        raise IncompatibleSchemaError(f"in {_ATTEMPTS} attempts {clashes[0]} got columns of other types meanwhile")
+        raise IncompatibleSchemaError(
+            f"in each of {_ATTEMPTS} attempts a stream added columns of other types to {clashes[0]}; try again"
+        )
 
     def _takes(self, entry: TableFiles, number: int) -> bool:
         have = self.tables.columns_for(entry, ReplayManifest(number=number).transaction.app_id)
         return have is None or not conflicts(have, columns_of(entry))
 
     def _land(self, request: ReplayRequest, number: int, purpose: Purpose) -> DecidedReplay:
-        source = {request.selection.source: settled_version(self.store, request.selection.source)}
-        versions = self.present_versions() | source
+        source, location = request.selection.source, self.store.location
+        version = settled_version(self.store, source)
+        versions = self.present_versions() | {source: version}
+        seed = ReplayNotices(self.store).seed() if purpose is Purpose.WRITE else ""
         plan = ReplayPlan(
             decoding=self.decoding,
             run=number,
-            source=request.selection.source,
+            source=source,
             targets=request.targets,
             versions=versions,
             wanted=WantedRows.MISSING,
             purpose=purpose,
+            identities=IdentityPlan.of(seed, self.windows, location, source, version) if seed else None,
         )
         return self.decide(partial(self.reader.reports, request.selection), plan)
 
     def present_versions(self) -> dict[str, int]:
-        """The newest versions of the tables that a replay may append to."""
+        """Return the newest versions of the existing tables that a replay may append to."""
         others = (SILVER_EVENTS, REPLAYED, QUARANTINE, RELEASED)
         there = [name for name in table_paths(self.store) if game_of(name) or name in others]
         return {name: open_table(self.store.location, name).version() for name in there}
 
     def decide(self, run: Callable[[ReplayPlan], tuple[ReplayReport, ...]], plan: ReplayPlan) -> DecidedReplay:
-        """Run the tasks, again if they disagree on a table's columns.
+        """Run the tasks, and run them again if they disagree on a table's columns.
 
-        Raises:
-            IncompatibleSchemaError: the tasks could not agree on a table's columns.
+        Args:
+            run: runs a plan, and returns its reports.
+            plan: the plan, without the erased players and the tables' columns, which are added.
         """
         known = {name: schema for name in plan.versions if (schema := self.tables.schema(name)) is not None}
         columns = TableColumns(known)
         decoding = replace(self.decoding, clock=clock_now())
-        for _ in range(_ATTEMPTS):
+        plan = replace(plan, erased=ErasureRecords(self.store).erased_pseudonyms())
+
+        def attempt() -> tuple[tuple[ReplayReport, ...], list[WrittenFile]]:
             reports = run(replace(plan, decoding=decoding.for_tables(columns.schemas)))
-            try:
-                return DecidedReplay(reports, columns.agree(file for report in reports for file in report.files))
-            except IncompatibleSchemaError as error:
-                log.warning("replay_decided_again", error=error)
-                conflict = error
-        raise conflict
+            return reports, [file for report in reports for file in report.files]
 
-
-def _manifest(request: ReplayRequest, decided: DecidedReplay, number: int) -> ReplayManifest:
-    return ReplayManifest(
-        number=number,
-        source=request.selection.source,
-        written_at=datetime.now(UTC).isoformat(),
-        records=decided.records,
-        settled=decided.rows.get(MARKED_IN.get(request.selection.source, ""), 0),
-        still_dead=decided.still_dead,
-        tables=decided.tables,
-    )
+        return DecidedReplay(*columns.agree_on(attempt), plan.versions)
 
 
 def _result(request: ReplayRequest, decided: DecidedReplay) -> Replayed:
@@ -244,4 +277,5 @@ def _result(request: ReplayRequest, decided: DecidedReplay) -> Replayed:
         still_dead=decided.still_dead,
         quarantined=judged.quarantined,
         dropped=judged.dropped,
+        erased=decided.erased,
     )

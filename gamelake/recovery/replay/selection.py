@@ -1,14 +1,10 @@
-"""Which records a replay reads."""
+"""The selection of the records that a replay reads."""
 
-from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from gamelake.ledger.coordinates import CoordinateRange
 from gamelake.model.naming import QUARANTINE
-from gamelake.storage.generations import Generations
-from gamelake.storage.manifests import Manifests, OffsetRange
-from gamelake.storage.reconciliation import streams_of
-from gamelake.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,11 +13,11 @@ class Selection:
 
     Attributes:
         source: the table: bronze, the dead letters or the quarantine.
-        reasons: of dead letters.
-        rules: those that quarantined the rows.
-        since: first Kafka timestamp.
-        until: end of the Kafka timestamps, exclusive.
-        offsets: offset ranges of one topic.
+        reasons: reasons of dead letters; empty for all.
+        rules: rules that quarantined the rows; empty for all.
+        since: the first Kafka timestamp; None for no bound.
+        until: the end of the Kafka timestamps, exclusive; None for no bound.
+        coordinates: ranges of the records' coordinates; empty for all.
     """
 
     source: str
@@ -29,50 +25,9 @@ class Selection:
     rules: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
-    offsets: tuple[OffsetRange, ...] = ()
+    coordinates: tuple[CoordinateRange, ...] = ()
 
 
 def column_of(selection: Selection, name: str) -> str:
-    """The column of a Kafka coordinate: the quarantine names them as silver does."""
+    """Return the name of a Kafka coordinate's column in the source; the quarantine uses the names of silver."""
     return f"kafka_{name}" if selection.source == QUARANTINE and name in ("partition", "offset") else name
-
-
-def joined(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Merge overlapping and adjacent offset ranges of each partition."""
-    result: list[OffsetRange] = []
-    for each in sorted(ranges, key=lambda taken: (taken.partition, taken.first)):
-        last = result[-1] if result else None
-        if last is None or last.partition != each.partition or each.first > last.last + 1:
-            result.append(each)
-        else:
-            records = last.records + each.records
-            result[-1] = OffsetRange(
-                partition=last.partition, first=last.first, last=max(last.last, each.last), records=records
-            )
-    return tuple(result)
-
-
-def offsets_of(store: Store, transactions: Collection[str]) -> tuple[OffsetRange, ...]:
-    """The offset ranges of batches, named `application/batch` as in the tables' logs."""
-    wanted = set(transactions)
-    return joined(taken for stream in streams_of(store) for taken in _of_stream(store, stream, wanted))
-
-
-def streams_in(store: Store, transactions: Collection[str]) -> tuple[str, ...]:
-    """The streams that wrote these batches."""
-    applications = {transaction.rpartition("/")[0] for transaction in transactions}
-    return tuple(
-        stream
-        for stream in streams_of(store)
-        if applications & {generation.app_id for generation in Generations(store, stream).all()}
-    )
-
-
-def _of_stream(store: Store, stream: str, wanted: set[str]) -> Iterator[OffsetRange]:
-    ours = {generation.app_id for generation in Generations(store, stream).all()}
-    manifests = Manifests(store, stream)
-    for transaction in wanted:
-        app_id, _, batch = transaction.rpartition("/")
-        manifest = manifests.read(int(batch)) if app_id in ours else None
-        if manifest is not None and manifest.app_id == app_id:
-            yield from manifest.offsets

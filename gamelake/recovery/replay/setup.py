@@ -1,4 +1,4 @@
-"""Sets a replay up: tables, decoding, today's rules, and the reader of records by their size."""
+"""Sets up a replay: tables, decoding, current rules, and a reader of records chosen by their size."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,11 +7,15 @@ from functools import partial
 
 import pyarrow as pa
 
+from gamelake.contract.games import load_games
+from gamelake.delta.listing import games_of
+from gamelake.delta.tables import DeltaTables
 from gamelake.layers.comments import EventComments
+from gamelake.ledger.held_tables import stream_tables
 from gamelake.model.failpoints import Failpoints
-from gamelake.model.games import load_games
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import game_table
+from gamelake.objects.store import Location, Store
 from gamelake.quality.checking import CheckedRules
 from gamelake.recovery.replay.execution import LocalReader, SparkReader
 from gamelake.recovery.replay.replayer import RecordReader, Replayer
@@ -19,26 +23,28 @@ from gamelake.recovery.replay.selection import Selection
 from gamelake.recovery.replay.settings import ReplaySettings
 from gamelake.recovery.replay.task import ReplayPlan, ReplayReport
 from gamelake.session import Sessions, own_session
-from gamelake.storage.listing import games_of
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.rules import RulesLoader
 
 log = event_logger(__name__)
 
-# Decoded, these are some hundreds of MiB; one process handles them in the time that Spark takes to start.
+# Decoded, these are a few hundred MiB, which one process handles in the time that Spark takes to start.
 LOCAL_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderBySize:
-    """Reads small selections in this process, and starts Spark for larger ones."""
+    """Reads small selections in this process, and starts Spark for larger ones.
+
+    Attributes:
+        location: the lakehouse.
+        sessions: starts a Spark session.
+    """
 
     location: Location
     sessions: Sessions
 
     def reports(self, selection: Selection, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
-        """Run the plan on the selected records."""
+        """Run the plan on the selected records, and return a report for each task and chunk."""
         local = LocalReader(self.location)
         size = local.bytes(selection, plan.versions[selection.source])
         if size <= LOCAL_BYTES:
@@ -50,7 +56,15 @@ class ReaderBySize:
 
 @contextmanager
 def replayer(name: str, settings: ReplaySettings) -> Iterator[Replayer]:
-    """A replayer for the block; `name` is that of the Spark application, if one is needed."""
+    """Yield a replayer; its tables are closed at the end of the block.
+
+    Args:
+        name: name of the Spark application, which is started only for large selections.
+        settings: the settings of the replay.
+
+    Raises:
+        ContractError: the games contract is invalid, or a rule can't be evaluated.
+    """
     location = settings.tables.lakehouse.location
     with opened(
         settings, ReaderBySize(location, partial(own_session, name, location, settings.tables.spark_jars))
@@ -60,7 +74,7 @@ def replayer(name: str, settings: ReplaySettings) -> Iterator[Replayer]:
 
 @contextmanager
 def opened(settings: ReplaySettings, reader: RecordReader) -> Iterator[Replayer]:
-    """A replayer with a given reader, for the block.
+    """Yield a replayer with a given reader; its tables are closed at the end of the block.
 
     Raises:
         ContractError: the games contract is invalid, or a rule can't be evaluated.
@@ -68,9 +82,9 @@ def opened(settings: ReplaySettings, reader: RecordReader) -> Iterator[Replayer]
     location = settings.tables.lakehouse.location
     store = Store(location)
     comments = EventComments(load_games(settings.tables.games_file), store)
-    with DeltaTables(location, comments) as tables:
+    with stream_tables(location, comments) as tables:
         decoding = replace(settings.decoding(), rules=_rules(settings, store, tables))
-        yield Replayer(reader, store, tables, decoding, Failpoints(settings.tables.kill))
+        yield Replayer(reader, store, tables, decoding, Failpoints(settings.tables.kill), settings.windows)
 
 
 def _rules(settings: ReplaySettings, store: Store, tables: DeltaTables) -> CheckedRules:

@@ -9,46 +9,70 @@ from enum import StrEnum
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gamelake.layers.bronze import ingest_days
 from gamelake.layers.identity import Identities
-from gamelake.layers.known_events import Flags
 from gamelake.layers.routing import Router
 from gamelake.layers.silver import common_columns
+from gamelake.ledger.manifests import EventsFile, Judged
+from gamelake.model.arrays import Flags
 from gamelake.model.naming import QUARANTINE, SILVER_EVENTS, game_table
+from gamelake.objects.store import Store
 from gamelake.quality.checking import NO_CHECKED_RULES
 from gamelake.quality.judging import QuarantinedRows, judge_for
 from gamelake.quality.quarantine import as_quarantine
+from gamelake.recovery.replay.identities import IdentityPlan, IdentityWriter
 from gamelake.recovery.replay.marks import MARKED_IN, WHY, as_marks, without
 from gamelake.recovery.replay.presence import EventNames, Presence, by_event, by_record
 from gamelake.schemas.decoder import Decoded
-from gamelake.storage.manifests import Judged
-from gamelake.storage.store import Store
-from gamelake.streaming.chunk import ChunkWriter, TableDay
 from gamelake.streaming.plan import TaskPlan, WrittenFile
-from gamelake.streaming.sorting import RecordCoordinates, RowRun, Sorter, event_days
-from gamelake.streaming.task import kafka_microseconds, schema_ids, worker_decoder
+from gamelake.streaming.tasks.chunk import ChunkWriter, TableDay
+from gamelake.streaming.tasks.sorting import RecordCoordinates, RowRun, Sorter, event_days
+from gamelake.streaming.tasks.task import decoded_portions, kafka_microseconds, schema_ids, worker_decoder
+
+_PLAYER = "gamer_id"
 
 
 @dataclass(frozen=True, slots=True)
 class QuarantineWriter:
-    """Chooses the quarantined rows that neither silver nor the quarantine has, for the tables in `targets`."""
+    """Chooses the quarantined rows that neither silver nor the quarantine has.
+
+    Attributes:
+        presence: the events that the tables have.
+        targets: the games' tables whose rows to choose; empty for all.
+        erased: pseudonyms of erased players, whose rows are skipped.
+    """
 
     presence: Presence
     targets: frozenset[str]
+    erased: frozenset[str]
 
-    def rows(self, offenders: QuarantinedRows, records: pa.RecordBatch) -> Iterator[tuple[TableDay, pa.RecordBatch]]:
-        """The new rows of the quarantine by day; `records` has the Kafka record of each row, in the same order."""
+    def rows(
+        self, offenders: QuarantinedRows, records: pa.RecordBatch
+    ) -> Iterator[tuple[str, TableDay, pa.RecordBatch]]:
+        """Find the new rows of the quarantine.
+
+        Args:
+            offenders: the rows that break a rule.
+            records: the Kafka record of each row, in the same order: columns `topic`, `kafka_timestamp`, `schema_id`
+                and `value`.
+
+        Yields:
+            The table of a game, the day in the quarantine, and the game's rows of that day, with the columns of the
+            quarantine.
+        """
         found = as_quarantine(offenders, common_columns(offenders.rows), records)
         games, days = offenders.games.to_numpy(zero_copy_only=False), event_days(found)
+        kept = ~rows_of_players(found, self.erased)
         for game in sorted(set(games)):
             table = game_table(game)
             if self.targets and table not in self.targets:
                 continue
             for day in np.unique(days[games == game]):
                 target = TableDay(QUARANTINE, int(day))
-                rows = found.filter(pa.array((games == game) & (days == day)))
-                yield target, self._missing(table, target, rows)
+                rows = found.filter(pa.array(kept & (games == game) & (days == day)))
+                yield table, target, self._missing(table, target, rows)
 
     def _missing(self, table: str, target: TableDay, rows: pa.RecordBatch) -> pa.RecordBatch:
         events = self.presence.events(table, rows)
@@ -58,8 +82,25 @@ class QuarantineWriter:
         return rows.filter(pa.array(missing))
 
 
+def rows_of_players(rows: pa.RecordBatch, players: frozenset[str]) -> Flags:
+    """Flag the rows of players.
+
+    Args:
+        rows: rows of silver or the quarantine; the column `gamer_id` is read, if they have it.
+        players: pseudonyms.
+
+    Returns:
+        One bool for each row.
+    """
+    place = rows.schema.get_field_index(_PLAYER)
+    if place < 0 or not players:
+        return np.zeros(len(rows), np.bool_)
+    named = pc.is_in(rows.column(place), value_set=pa.array(sorted(players), rows.column(place).type))
+    return np.asarray(named.to_numpy(zero_copy_only=False))
+
+
 class WantedRows(StrEnum):
-    """Which rows a table is to get."""
+    """The rows that a table gets: those that it lacks, or those that it has."""
 
     MISSING = "missing"
     PRESENT = "present"
@@ -67,19 +108,24 @@ class WantedRows(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DayRange:
-    """A range of days of events, both ends included; None is unbounded."""
+    """A range of days of events.
+
+    Attributes:
+        first: the first day; None for no bound.
+        last: the last day, included; None for no bound.
+    """
 
     first: date | None = None
     last: date | None = None
 
     def contains(self, day: str) -> bool:
-        """Whether an ISO date is in the range."""
+        """Return True if an ISO date is in the range."""
         after = self.first is None or day >= self.first.isoformat()
         return after and (self.last is None or day <= self.last.isoformat())
 
 
 class Purpose(StrEnum):
-    """Whether rows are written, or only counted."""
+    """The purpose of a task: to write rows, or only to count them."""
 
     WRITE = "write"
     COUNT = "count"
@@ -90,11 +136,16 @@ class ReplayPlan:
     """The input of a task besides its records; pickled into the Spark job.
 
     Attributes:
-        run: the number of the run.
+        decoding: the part of the plan for decoding and writing.
+        run: number of the replay run.
         source: the table of the records.
         targets: the tables that may get rows; empty for all.
         versions: the version at which each existing table is read.
+        wanted: the rows that the tables get.
+        purpose: whether rows are written, or only counted.
         days: the days of events that may become rows.
+        erased: the pseudonyms of players whose erasure is recorded; none of their rows is written.
+        identities: the part of the plan for the rows' identities; None to write none.
     """
 
     decoding: TaskPlan
@@ -105,12 +156,21 @@ class ReplayPlan:
     wanted: WantedRows = WantedRows.MISSING
     purpose: Purpose = Purpose.WRITE
     days: DayRange = DayRange()
+    erased: frozenset[str] = frozenset()
+    identities: IdentityPlan | None = None
 
 
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of one chunk: files, number of records, rows by table, and undecodable records by reason.
+    """The report of one chunk.
 
-    `judged` has the counts of quarantined and dropped rows by rule.
+    Attributes:
+        files: the files that were written.
+        records: number of records that were read.
+        rows: number of wanted rows by table.
+        still_dead: number of records that can't be decoded, by reason.
+        judged: the rules' results.
+        erased: number of rows of erased players by table, which are not written.
+        events: the identity file of rows that a stream may receive again; None for none.
     """
 
     files: tuple[WrittenFile, ...]
@@ -118,11 +178,17 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     rows: dict[str, int]
     still_dead: dict[str, int]
     judged: Judged = Judged()
+    erased: dict[str, int] = {}
+    events: EventsFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayTask:
-    """The function that Spark maps over the records (`mapInArrow`)."""
+    """The function that Spark maps over the records (`mapInArrow`).
+
+    Attributes:
+        plan: the plan of all tasks.
+    """
 
     plan: ReplayPlan
 
@@ -138,9 +204,7 @@ class ReplayTask:
         """
         chunk = _Chunk(self.plan)
         for batch in batches:
-            chunk.take(batch)
-            if chunk.is_full():
-                yield _encode(chunk.flush())
+            yield from map(_encode, chunk.take(batch))
         if chunk.counts.records:
             yield _encode(chunk.flush())
 
@@ -149,7 +213,9 @@ class ReplayTask:
 class _Counts:
     records: int = 0
     bytes: int = 0
+    decoded_bytes: int = 0
     rows: Counter[str] = field(default_factory=Counter)
+    erased: Counter[str] = field(default_factory=Counter)
     still_dead: Counter[str] = field(default_factory=Counter)
 
 
@@ -169,25 +235,38 @@ class _Chunk:
         self._presence = Presence(
             decoding.lakehouse, plan.versions, router, EventNames(Identities(str(plan.run)), names)
         )
-        self._quarantining = QuarantineWriter(self._presence, plan.targets)
+        self._quarantining = QuarantineWriter(self._presence, plan.targets, plan.erased)
+        self._known = IdentityWriter(store, plan.identities, plan.run) if plan.identities else None
         self._writer = ChunkWriter(store, decoding.contract, decoding.writer_threads, decoding.schemas)
         self.counts = _Counts()
 
-    def is_full(self) -> bool:
-        """Whether another batch would make the chunk too large."""
-        limits = self._plan.decoding.chunk
-        return self.counts.records >= limits.records or self.counts.bytes >= limits.value_bytes
+    def take(self, batch: pa.RecordBatch) -> Iterator[ReplayReport]:
+        """Decode one batch of records and keep the wanted rows; yield a report whenever the chunk is full."""
+        for records, decoded in decoded_portions(self._decoder, batch):
+            self._add(records, decoded)
+            if self._is_full():
+                yield self.flush()
 
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Decode one batch of records and keep the wanted rows."""
+    def _is_full(self) -> bool:
+        limits = self._plan.decoding.chunk
+        return (
+            self.counts.records >= limits.records
+            or self.counts.bytes >= limits.value_bytes
+            or self.counts.decoded_bytes >= limits.decoded_bytes
+        )
+
+    def _add(self, batch: pa.RecordBatch, decoded: Decoded) -> None:
         self.counts.records += len(batch)
         self.counts.bytes += batch.column("value").nbytes
-        decoded = self._decoder.decode(batch.column("value"))
+        self.counts.decoded_bytes += sum(group.columns.nbytes for group in decoded.groups)
         partitions = batch.column("partition").cast(pa.int64())
-        placement = RecordCoordinates(partitions, batch.column("offset"), kafka_microseconds(batch))
+        microseconds = kafka_microseconds(batch)
+        if self._known:
+            self._known.saw(partitions.to_numpy(), microseconds)
+        placement = RecordCoordinates(partitions, batch.column("offset"), microseconds)
         for group in decoded.groups:
             for run in self._sorter.sort(group, placement, decoded.rejects):
-                self._add(run)
+                self._add_run(run)
         self.counts.still_dead.update(reason.value for reason in decoded.rejects.reasons)
         offenders = self._judge.quarantined()
         if self._plan.source != QUARANTINE:
@@ -196,17 +275,28 @@ class _Chunk:
             still = [int(row) for each in offenders for row in each.records] if self._plan.source == QUARANTINE else []
             self._mark(batch, [*decoded.rejects.rows, *still])
 
-    def _add(self, run: RowRun) -> None:
+    def _add_run(self, run: RowRun) -> None:
         if not self._plan.days.contains(TableDay(run.table, run.day).date):
             return
         events = self._presence.events(run.table, run.rows)
         partitions = run.rows.column("kafka_partition").to_numpy()
+        erased = rows_of_players(run.rows, self._plan.erased)
         choose = self._presence.missing if self._plan.wanted is WantedRows.MISSING else self._presence.present
+        added = np.zeros(len(run.rows), np.bool_)
         for table in (run.table, SILVER_EVENTS):
             if self._plan.targets and table not in self._plan.targets:
                 continue
             target = TableDay(table, run.day)
-            self._keep(target, run, choose(table, target.date, events, partitions))
+            chosen = choose(table, target.date, events, partitions)
+            self.counts.erased[table] += int((chosen & erased).sum())
+            self._keep(target, run, chosen & ~erased)
+            added |= chosen & ~erased
+        self._know(run.table, run.rows.filter(pa.array(added)))
+
+    def _know(self, table: str, rows: pa.RecordBatch) -> None:
+        """Add the identities of rows to the notice that streams read."""
+        if self._known and self._plan.purpose is Purpose.WRITE and len(rows):
+            self._known.add(table, rows)
 
     def _keep(self, target: TableDay, run: RowRun, chosen: Flags) -> None:
         self.counts.rows[target.table] += int(chosen.sum())
@@ -218,7 +308,8 @@ class _Chunk:
     def _quarantine(self, offenders: list[QuarantinedRows], records: pa.RecordBatch) -> None:
         for each in offenders:
             of_each = records.take(pa.array(each.records))
-            for target, rows in self._quarantining.rows(each, of_each):
+            for table, target, rows in self._quarantining.rows(each, of_each):
+                self._know(table, rows)
                 self.counts.rows[target.table] += len(rows)
                 if self._plan.purpose is Purpose.WRITE:
                     self._writer.add(target, rows)
@@ -237,15 +328,17 @@ class _Chunk:
         counts, self.counts = self.counts, _Counts()
         return ReplayReport(
             files=self._writer.write(),
+            events=self._known.write() if self._known else None,
             records=counts.records,
             rows={table: rows for table, rows in counts.rows.items() if rows},
             still_dead=dict(counts.still_dead),
             judged=self._judge.judged(),
+            erased={table: rows for table, rows in counts.erased.items() if rows},
         )
 
 
 def _as_records(batch: pa.RecordBatch, decoded: Decoded) -> pa.RecordBatch:
-    """The columns of the records that the quarantine keeps."""
+    """Return the columns of the records that the quarantine stores, in the same order."""
     columns = {
         "topic": batch.column("topic"),
         "kafka_timestamp": batch.column("timestamp"),

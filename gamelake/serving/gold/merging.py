@@ -1,31 +1,45 @@
-"""What a merged gold table must hold after changes of silver: of the rows that are concerned, no others are computed.
+"""Computes the rows of a merged gold table that changes of silver affect, and no others.
 
-Rows that came are aggregated and merged. A commit that replaced files (a deletion, a restore) is taken apart: where the
-aggregates of what went and of what came differ, the key is computed again from all of silver.
+New rows are aggregated and merged. For a commit that replaced files (a deletion, a restore), the aggregates of the
+removed files and of the added files are compared: each key for which they differ is computed again from silver. If a
+changed file is deleted already, all keys of its day are computed again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
+from datetime import date
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import DeltaTable, Schema
 
+from gamelake.delta.appends import schema_of
+from gamelake.delta.log.codec import FileEntry, live_files
+from gamelake.delta.tables import open_table
 from gamelake.model.errors import ContractError, StoreError
-from gamelake.serving.gold.definition import UNFIT, AggregateDefinition, quoted
-from gamelake.serving.gold.history import TableChanges, TablePosition, position_at
-from gamelake.serving.gold.runs import KeyRange
-from gamelake.storage.appends import schema_of
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import FileEntry, live_files, object_path
-from gamelake.storage.sql_engine import Engine, without_zones
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
+from gamelake.objects.store import Store
+from gamelake.scans.datasets import dataset, missing_files
+from gamelake.scans.sql_engine import Engine, without_zones
+from gamelake.serving.gold.definition import PARTITION, UNFIT, AggregateDefinition, quoted
+from gamelake.serving.gold.history import ReplacedFiles, TableChanges, TablePosition, day_of, position_at
+from gamelake.serving.gold.runs import KeyRange, sorted_by_key
+
+# No column of the contract can have this name.
+_PLACE = "(place)"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One silver table; whatever it gives, it gives only the columns that the aggregate reads."""
+    """One silver table, restricted to the columns that the aggregate reads.
+
+    Attributes:
+        store: the lakehouse.
+        table: the silver table's path.
+        definition: the aggregate.
+        sql: the engine in which relations are named. One thread uses it at a time.
+    """
 
     store: Store
     table: str
@@ -33,7 +47,7 @@ class Source:
     sql: Engine
 
     def newest(self) -> tuple[DeltaTable, TablePosition]:
-        """The table at its newest version, and that version as a position.
+        """Open the table at its newest version, and return that version as a position too.
 
         Raises:
             TableNotFoundError: there is no such table yet.
@@ -42,33 +56,28 @@ class Source:
         handle = open_table(self.store.location, self.table)
         position = position_at(self.store, self.table, handle.version(), handle.schema().to_json())
         if position is None:
-            raise StoreError(f"{self.table} has no log entry of its newest version, {handle.version()}")
+            raise StoreError(f"{self.table} lacks the log entry of its newest version, {handle.version()}: restore it")
         return handle, position
 
     def at(self, position: TablePosition) -> DeltaTable:
-        """The table at a position."""
+        """Open the table at a position."""
         return open_table(self.store.location, self.table, position.version)
 
     def give_live(self, name: str, handle: DeltaTable) -> None:
-        """Name all rows of a version."""
-        self.give(name, schema_of(handle), live_files(handle))
-
-    def require(self, files: Sequence[FileEntry]) -> None:
-        """Check that the files exist, before DuckDB reads them.
-
-        DuckDB waits for Arrow with Python's lock held. A file system that is written in Python, as that of an object
-        store is, needs the lock to report that a file is gone: the query would hang.
+        """Register all rows of a version as the relation `name`.
 
         Raises:
-            FileNotFoundError: a file is gone.
+            ContractError: the aggregate reads a column that the table lacks.
         """
-        location = self.store.location
-        missing = self.store.missing([object_path(location, self.table, file.relative_path) for file in files])
-        if missing:
-            raise FileNotFoundError(f"{missing[0]} is gone")
+        self.give(name, schema_of(handle), live_files(handle))
 
     def give(self, name: str, schema: pa.Schema, files: Sequence[FileEntry]) -> None:
-        """Name the rows of some files.
+        """Register the rows of some files as the relation `name`.
+
+        Args:
+            name: the relation's name.
+            schema: all columns of the table; the relation has those that the aggregate reads, timestamps without zone.
+            files: the files.
 
         Raises:
             ContractError: the aggregate reads a column that the table lacks.
@@ -76,7 +85,7 @@ class Source:
         lacking = sorted(self.definition.reads - set(schema.names))
         if lacking:
             raise ContractError(
-                f"the aggregate '{self.definition.spec.name}' reads {lacking[0]}, which {self.table} has not"
+                f"the aggregate '{self.definition.spec.name}' reads {lacking[0]}, which {self.table} lacks"
             )
         partitions = {column for file in files for column in file.partition}
         columns = pa.schema([field for field in schema if field.name in self.definition.reads | partitions])
@@ -86,7 +95,7 @@ class Source:
         """Aggregate a named relation.
 
         Returns:
-            The definition's columns, one row for each key, unordered; and how many values of the relation are unfit.
+            The definition's columns, one row per key, unordered; and the number of rows with an unfit value.
         """
         rows = self.sql.table(self.definition.counting(name))
         return rows.drop_columns([UNFIT]), pc.sum(rows.column(UNFIT)).as_py() or 0
@@ -94,19 +103,26 @@ class Source:
 
 @dataclass(slots=True)
 class Merge:
-    """One merge of a source's changes into a gold table, range by range of the first key.
+    """One merge of a source's changes into a gold table, range by range of its keys.
+
+    If a changed file is deleted already, as after an erasure with a purge, its day is computed again.
 
     Raises:
-        FileNotFoundError: a file that came or went is deleted already.
+        ContractError: the aggregate reads a column that silver lacks.
+        FileNotFoundError: a changed file is deleted already, and `event_date` is not a key.
 
     Attributes:
-        keys: the distinct values of the first key column of all changed rows, unordered.
-        unfit: how many values of the new rows are unfit.
+        source: the silver table.
+        changes: the changes to merge, without those of days that are computed again.
+        gold: the gold table's rows before the merge.
+        keys: the key columns of all changed rows, each key once, sorted, nulls last.
+        unfit: the number of new rows with an unfit value.
     """
 
     source: Source
     changes: TableChanges
-    keys: pa.ChunkedArray = field(init=False)
+    gold: ds.Dataset
+    keys: pa.Table = field(init=False)
     unfit: int = field(init=False)
     _fresh: pa.Table = field(init=False)
     _again: pa.Table = field(init=False)
@@ -120,58 +136,90 @@ class Merge:
     def _definition(self) -> AggregateDefinition:
         return self.source.definition
 
+    @property
+    def _replaced(self) -> Sequence[ReplacedFiles]:
+        # From a table by player, the erasing job itself deletes the player's rows.
+        return (
+            self.changes.replaced if self._definition.is_by_player else (*self.changes.replaced, *self.changes.erased)
+        )
+
     def __post_init__(self) -> None:
-        """Read what has changed: new rows are aggregated, and keys whose rows were replaced are computed again."""
+        """Aggregate the new rows, and compute the keys whose rows were replaced again."""
         schema = pa.schema(Schema.from_json(self.changes.position.schema))
-        replaced = [file for each in self.changes.replaced for file in (*each.removed, *each.added)]
-        self.source.require([*self.changes.appended, *replaced])
+        replaced = [file for each in self._replaced for file in (*each.removed, *each.added)]
+        gone = missing_files(self.source.store, self.source.table, [*self.changes.appended, *replaced])
+        if gone and PARTITION not in self._definition.keys:
+            raise FileNotFoundError(f"{gone[0].relative_path} is gone")
+        days = frozenset(map(day_of, gone))
+        self.changes = self.changes.without(days)
         self.source.give("fresh_rows", schema, self.changes.appended)
-        self._fresh, self.unfit = self.source.aggregate("fresh_rows")
-        self._again = self._changed_otherwise(schema)
+        fresh, self.unfit = self.source.aggregate("fresh_rows")
+        again = [self._changed_otherwise(schema), *([self._keys_of(days)] if days else [])]
+        keys = list(self._definition.keys)
+        self._fresh = self._sorted(fresh)
+        self._again = self._sorted(pa.concat_tables(again).group_by(keys).aggregate([]))
         self._sql.give("again", self._again)
-        self._anew = self._computed_again() if self.changes.replaced else None
-        self._sql.give("fresh", self._fresh)
-        key = quoted(self._definition.keys[0])
-        self.keys = self._sql.table(f"SELECT {key} FROM fresh UNION SELECT {key} FROM again").column(0)  # noqa: S608 # a name
+        self._anew = self._sorted(self._computed_again()) if len(self._again) else None
+        changed = pa.concat_tables([self._fresh.select(keys), self._again])
+        self.keys = self._sorted(changed.group_by(keys).aggregate([]))
 
     def rows(self, old: pa.Table, concerned: KeyRange) -> pa.Table:
-        """Merge the changes of a range of keys into its rows.
+        """Merge the changes of a range of keys into the range's rows. Copying rows of unchanged keys is cheap.
 
         Args:
-            old: the gold table's columns, all rows of the range's files.
+            old: all rows of the range's files, with the gold table's columns.
             concerned: the range.
 
         Returns:
-            The same columns, the rows that replace `old`, unordered.
+            The rows that replace `old`, with the same columns and types, unordered.
         """
-        self._sql.give("old", old)
-        self._sql.give("fresh", self._of(concerned, self._fresh))
-        merged = self._definition.merging("(SELECT * FROM old UNION ALL BY NAME SELECT * FROM fresh)")
-        if self._anew is None:
-            return self._sql.table(merged)
-        self._sql.give("again", self._of(concerned, self._again))
-        self._sql.give("anew", self._of(concerned, self._anew))
-        kept = f"SELECT r.* FROM ({merged}) r ANTI JOIN again a ON {self._same}"  # noqa: S608 # names
-        return self._sql.table(f"{kept} UNION ALL BY NAME SELECT * FROM anew")  # noqa: S608 # see above
+        definition, keys = self._definition, list(self._definition.keys)
+        fresh, again = concerned.of(self._fresh, keys), concerned.of(self._again, keys)
+        self._sql.give("old_keys", old.select(keys).append_column(_PLACE, pa.array(np.arange(len(old)))))
+        self._sql.give("changed", pa.concat_tables([fresh.select(keys), again]))
+        places = self._sql.table(definition.aggregates("SEMI", "old_keys", "changed")).column(_PLACE)
+        self._sql.give("old", old.take(places))
+        self._sql.give("fresh", fresh)
+        rows = self._sql.table(definition.merging("(SELECT * FROM old UNION ALL BY NAME SELECT * FROM fresh)"))
+        if self._anew is not None:
+            self._sql.give("merged", rows)
+            self._sql.give("again", again)
+            self._sql.give("recomputed", concerned.of(self._anew, keys))
+            kept = definition.aggregates("ANTI", "merged", "again")
+            rows = self._sql.table(f"{kept} UNION ALL BY NAME SELECT * FROM recomputed")  # noqa: S608 # names
+        stays = np.ones(len(old), bool)
+        stays[places.to_numpy()] = False
+        return pa.concat_tables([old.filter(pa.array(stays)), rows.select(old.column_names).cast(old.schema)])
 
-    def _of(self, concerned: KeyRange, rows: pa.Table) -> pa.Table:
-        return rows.filter(concerned.has(rows.column(self._definition.keys[0])))
-
-    @property
-    def _same(self) -> str:
-        return " AND ".join(f"r.{quoted(key)} IS NOT DISTINCT FROM a.{quoted(key)}" for key in self._definition.keys)
+    def _sorted(self, rows: pa.Table) -> pa.Table:
+        return sorted_by_key(rows, self._definition.keys)
 
     def _computed_again(self) -> pa.Table:
-        """The aggregates of the keys whose rows were replaced, of all of silver."""
-        self.source.give_live("silver", self.source.at(self.changes.position))
-        return self._sql.table(self._definition.over(f"(SELECT r.* FROM silver r SEMI JOIN again a ON {self._same})"))  # noqa: S608 # names
+        """Aggregate the keys to compute again, from all of silver that can have these keys."""
+        by_day = PARTITION in self._definition.keys
+        self._give_silver(frozenset(self._again.column(PARTITION).to_pylist()) if by_day else None)
+        return self._sql.table(self._definition.over(f"({self._definition.rows_of('again', 'silver')})"))
+
+    def _give_silver(self, days: Set[date | None] | None) -> None:
+        """Register silver's rows of these days, or of all, as `silver`."""
+        handle = self.source.at(self.changes.position)
+        files = [file for file in live_files(handle) if days is None or day_of(file) in days]
+        self.source.give("silver", schema_of(handle), files)
+
+    def _keys_of(self, days: Set[date | None]) -> pa.Table:
+        """Return the keys of these days in gold and in silver; some appear twice."""
+        keys = ", ".join(map(quoted, self._definition.keys))
+        of_days = pc.field(PARTITION).isin(pa.array(days, pa.date32()))
+        self._sql.give("gold", self.gold.to_table(columns=list(self._definition.keys), filter=of_days))
+        self._give_silver(days)
+        return self._sql.table(f"SELECT * FROM gold UNION ALL SELECT {keys} FROM ({self._definition.over('silver')})")  # noqa: S608 # names
 
     def _changed_otherwise(self, schema: pa.Schema) -> pa.Table:
-        """The keys whose aggregates over replaced files are not what they were."""
+        """Return the keys whose aggregates differ between the removed and the added files of a commit."""
         keys = ", ".join(map(quoted, self._definition.keys))
         self.source.give("no_rows", schema, [])
         found = [self._sql.table(f"SELECT {keys} FROM ({self._definition.over('no_rows')})")]  # noqa: S608 # names
-        for each in self.changes.replaced:
+        for each in self._replaced:
             for name, files in (("before", each.removed), ("after", each.added)):
                 self.source.give(f"{name}_rows", schema, files)
                 self._sql.give(name, self._sql.table(self._definition.over(f"{name}_rows")))

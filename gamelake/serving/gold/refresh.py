@@ -1,4 +1,4 @@
-"""Brings one gold table up to date with its silver table, by what has changed since it last was."""
+"""Brings one gold table up to date with its silver table, from the changes since its last refresh."""
 
 import time
 from collections.abc import Sequence
@@ -11,27 +11,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import TableNotFoundError
 
-from gamelake.model.aggregates import Refresh
+from gamelake.contract.aggregates import Refresh
+from gamelake.delta.appends import schema_of
+from gamelake.delta.comments import NO_COMMENTS, Comments
+from gamelake.delta.commits import CommitConflictError, commit_with_retry
+from gamelake.delta.data_files import DataFile
+from gamelake.delta.log.codec import FileEntry, live_files
 from gamelake.model.errors import ContractError, StoreError
+from gamelake.objects.store import Location, Store
+from gamelake.scans.datasets import dataset
+from gamelake.scans.sql_engine import engine
 from gamelake.serving.gold.definition import PARTITION, AggregateDefinition
 from gamelake.serving.gold.history import TableChanges, TablePosition, changes_since, day_of, is_newest
 from gamelake.serving.gold.merging import Merge, Source
-from gamelake.serving.gold.runs import runs_of, split, touched
+from gamelake.serving.gold.runs import runs_of, sorted_by_key, split, touched
 from gamelake.serving.gold.table import GoldTable, GoldWriter
-from gamelake.storage.appends import schema_of
-from gamelake.storage.comments import NO_COMMENTS, Comments
-from gamelake.storage.commits import CommitConflictError, commit_with_retry
-from gamelake.storage.data_files import DataFile
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import FileEntry, live_files
-from gamelake.storage.sql_engine import engine
-from gamelake.storage.store import Location, Store
 
 _ATTEMPTS = 10
 
 
 class RefreshOutcome(StrEnum):
-    """What a refresh did."""
+    """The outcome of a refresh."""
 
     NO_SOURCE = "no_source"
     UNCHANGED = "unchanged"
@@ -45,11 +45,14 @@ class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
     """One table after a refresh.
 
     Attributes:
-        version: of the table; -1 if there is none.
-        source_version: the version of silver that it is equal to; -1 if it is to none.
-        source_entry: what `TablePosition` has of that version's log entry.
-        rows_written: by the refresh.
-        unfit: how many values of the rows that were read no column of the table can hold; sums leave them out.
+        table: the table's path.
+        outcome: the outcome of the refresh.
+        version: the table's version; -1 if there is no table, or it was not opened.
+        source_version: the version of silver that the table's rows match; -1 if none is known.
+        source_entry: the digest of that version's log entry, as in `TablePosition`; "" if none is known.
+        rows_written: the number of rows that the refresh wrote.
+        unfit: the number of rows read with a value that no column of the table can hold; sums leave such values out.
+        seconds: the duration of the refresh.
     """
 
     table: str
@@ -64,7 +67,17 @@ class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class GoldRefresh:
-    """One gold table and what it is made of; `held` is why it is to stay as it is, empty if it isn't."""
+    """One gold table and its source. Spark sends it to the task that calls it.
+
+    Attributes:
+        location: the lakehouse.
+        source: the silver table's path.
+        table: the gold table's path.
+        definition: the aggregate.
+        threads: the number of threads that DuckDB uses.
+        comments: the descriptions of the table and its columns.
+        held: the reason why the table must not be refreshed now; "" if it may be.
+    """
 
     location: Location
     source: str
@@ -75,21 +88,21 @@ class GoldRefresh:
     held: str = ""
 
     def __call__(self) -> Refreshed:
-        """Bring the table up to date.
+        """Refresh the table.
 
         Raises:
-            ContractError: the aggregate asks for a column that silver lacks, or can't be kept exact.
-            StoreError: another writer committed first at every attempt: a gold table has one writer.
+            ContractError: the aggregate reads a column that silver lacks, or merges sums of floating-point numbers.
+            StoreError: another writer committed first at every attempt; a gold table must have one writer.
         """
         if self.held:
             return Refreshed(table=self.table, outcome=RefreshOutcome.HELD)
         started = time.perf_counter()
-        failure = StoreError(f"{self.table} has another writer too; a gold table has one writer, its job")
+        failure = StoreError(f"{self.table} has another writer too: stop it, since only the gold job may write here")
         done = commit_with_retry(self.table, _ATTEMPTS, self._once, failure)
         return msgspec.structs.replace(done, seconds=time.perf_counter() - started)
 
     def is_up_to_date(self, store: Store, last: Refreshed) -> bool:
-        """Whether the table and silver are as the last refresh of this process left them: no more than four reads.
+        """Return True if neither the table nor silver changed since the last refresh of this process, in four reads.
 
         Args:
             store: the lakehouse.
@@ -102,14 +115,14 @@ class GoldRefresh:
         )
 
     def _once(self) -> Refreshed:
-        """One attempt, which raises CommitConflictError after a conflict."""
+        """Attempt the refresh once; raise CommitConflictError after a conflict."""
         store = Store(self.location)
         gold = GoldTable.open(store, self.table, self.definition)
         changes = None
         if gold is not None and gold.position is not None:
             changes = changes_since(store, self.source, gold.position)
             if changes is not None and changes.is_empty:
-                return _refreshed(self.table, RefreshOutcome.UNCHANGED, gold.handle.version(), changes.position)
+                return self._advanced(store, gold, changes.position)
         with engine(self.threads) as sql:
             step = _Step(self, Source(store, self.source, self.definition, sql), gold)
             if gold is None or changes is None:
@@ -117,8 +130,22 @@ class GoldRefresh:
             try:
                 return step.take_in(gold, changes)
             except FileNotFoundError:
-                # A file that came since was removed and is gone already.
+                # A changed file is deleted already, and the table is not by day.
                 return step.rebuild()
+
+    def _advanced(self, store: Store, gold: GoldTable, position: TablePosition) -> Refreshed:
+        """Record the newer version of silver that has the same rows.
+
+        Vacuum and log cleanup delete older versions, and after an erasure nothing else records which version gold
+        matches.
+        """
+        version = gold.handle.version()
+        if gold.position != position or gold.is_erased_since:
+            writer = GoldWriter(store, self.table, self.definition, self.comments)
+            if not writer.commit(gold, schema_of(gold.handle), [], [], position):
+                raise CommitConflictError
+            version += 1
+        return _refreshed(self.table, RefreshOutcome.UNCHANGED, version, position)
 
 
 def _refreshed(
@@ -137,25 +164,30 @@ def _refreshed(
 
 @dataclass(slots=True)
 class _Written:
-    """Files of one commit, and the columns of their rows."""
+    """The files of one commit.
+
+    Attributes:
+        schema: the columns of the files' rows, in order.
+        files: the files; no commit names them yet.
+    """
 
     schema: pa.Schema
     files: list[DataFile] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
-        """How many rows they have."""
+        """The number of rows of all files."""
         return sum(file.rows for file in self.files)
 
     def __iadd__(self, other: Self) -> Self:
-        """Add files of the same columns."""
+        """Add files with the same columns."""
         self.files += other.files
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One attempt at a refresh."""
+    """One attempt at a refresh; `gold` is None if there is no table yet."""
 
     job: GoldRefresh
     source: Source
@@ -170,7 +202,7 @@ class _Step:
         return GoldWriter(self.source.store, self.job.table, self._definition, self.job.comments)
 
     def rebuild(self) -> Refreshed:
-        """Make the table from all of silver."""
+        """Compute the table from all of silver."""
         try:
             handle, position = self.source.newest()
         except TableNotFoundError:
@@ -183,12 +215,14 @@ class _Step:
         return self._finish(made, removed, position, RefreshOutcome.REBUILT, unfit)
 
     def take_in(self, gold: GoldTable, changes: TableChanges) -> Refreshed:
-        """Bring the table up to date with changes of silver."""
+        """Apply the changes of silver to the table."""
         if self._definition.spec.refresh is Refresh.PARTITION:
             return self._compute_days(gold, changes)
-        merge, schema = Merge(self.source, changes), schema_of(gold.handle)
+        schema = schema_of(gold.handle)
+        everything = dataset(self.job.location, self.job.table, schema, live_files(gold.handle))
+        merge = Merge(self.source, changes, everything)
         made, removed = _Written(schema), list[FileEntry]()
-        for concerned in touched(runs_of(gold.handle, self._definition.keys[0]), merge.keys):
+        for concerned in touched(runs_of(gold.handle, self._definition.keys), merge.keys):
             old = dataset(self.job.location, self.job.table, schema, concerned.files).to_table()
             made += self._written(self._sorted(merge.rows(old, concerned)))
             removed += concerned.files
@@ -228,13 +262,12 @@ class _Step:
                 for day in days
             ]
         else:
-            files = [writer.write(run, {}) for run in split(rows, self._definition.keys[0])]
+            files = [writer.write(run, {}) for run in split(rows, self._definition.keys)]
         return _Written(rows.schema, files)
 
     def _sorted(self, rows: pa.Table) -> pa.Table:
-        """Sorted by key, in the types of the table that is there."""
-        order = [(key, "ascending") for key in self._definition.keys]
-        rows = rows.sort_by(order).combine_chunks()
+        """Sort rows by key, and cast them to the types of the existing table."""
+        rows = sorted_by_key(rows, self._definition.keys)
         if self.gold is None or self.gold.position is None:
             return rows
         columns = schema_of(self.gold.handle)

@@ -1,4 +1,4 @@
-"""The settings of the job that keeps the gold tables up."""
+"""The settings of the job that refreshes the gold tables."""
 
 import os
 from collections.abc import Mapping
@@ -6,24 +6,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from gamelake.model.environment import Environment
+from gamelake.model.environment import Environment, failpoint_setting
+from gamelake.model.failpoints import Kill
 from gamelake.model.options import LineageOptions, TelemetryOptions, lineage_options, telemetry_options
-from gamelake.storage.settings import LakehouseSettings
+from gamelake.objects.settings import LakehouseSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldSettings:
-    """What the job that keeps the gold tables up needs to know."""
+    """The settings of the job that refreshes the gold tables.
+
+    Attributes:
+        lakehouse: the lakehouse and how to access it.
+        games_file: the games contract; the metrics contract is in the same folder.
+        telemetry: the metrics endpoint and the heartbeat file.
+        lineage: the interval of lineage events, and the file for copies.
+        spark_jars: the folder with Spark's jars for a local session; None if spark-submit configures the session.
+        kill: the failpoint at which a test ends the process; None outside tests.
+    """
 
     lakehouse: LakehouseSettings
     games_file: Path
     telemetry: TelemetryOptions
     lineage: LineageOptions = field(default_factory=LineageOptions)
     spark_jars: Path | None = None
+    kill: Kill | None = None
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
-        """Read the settings.
+        """Read the settings from environment variables.
+
+        Args:
+            variables: the variables by name.
 
         Raises:
             SettingsError: a variable is missing or malformed.
@@ -35,4 +49,5 @@ class GoldSettings:
             telemetry=telemetry_options(env),
             lineage=lineage_options(env),
             spark_jars=env.path("GAMELAKE_SPARK_JARS"),
+            kill=failpoint_setting(env),
         )

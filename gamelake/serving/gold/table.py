@@ -1,4 +1,4 @@
-"""A gold table as its job sees it: from which source versions it was computed, and how it is written."""
+"""Opens a gold table with the source version that it was computed from, and writes new versions of it."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -10,20 +10,18 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.columns import delta_field
+from gamelake.delta.comments import NO_COMMENTS, Comments
+from gamelake.delta.data_files import DataFile, write_rows
+from gamelake.delta.log.codec import ERASURE_NOTE, FileEntry, changes_rows, commit_info_of, preceding_entries
+from gamelake.delta.open_tables import OpenTables
+from gamelake.delta.owned_tables import OwnedTable, Replacement
+from gamelake.objects.store import Store
 from gamelake.serving.gold.definition import PARTITION, AggregateDefinition
 from gamelake.serving.gold.history import TablePosition
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.columns import delta_field
-from gamelake.storage.comments import NO_COMMENTS, Comments
-from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
-from gamelake.storage.delta_log import FileEntry, changes_rows, commit_info_of, preceding_entries
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.open_tables import OpenTables
-from gamelake.storage.rewrites import Replacement
-from gamelake.storage.store import Store
-from gamelake.storage.tables import delta_schema_json
 
-_SOURCE, _DEFINITION = "gamelake.source", "gamelake.definition"
+SOURCE_NOTE, _DEFINITION = "gamelake.source", "gamelake.definition"
 _MOST_OPEN = 64
 _of_thread = threading.local()
 _PROPERTIES = {"every": "gamelake.refresh.every", "refresh": "gamelake.refresh.by"}
@@ -31,43 +29,65 @@ _PROPERTIES = {"every": "gamelake.refresh.every", "refresh": "gamelake.refresh.b
 
 @dataclass(frozen=True, slots=True)
 class GoldTable:
-    """A gold table at its newest version; `position` is None if its rows can't be gone on from."""
+    """A gold table at its newest version.
+
+    Attributes:
+        handle: the open table.
+        position: the version of silver that the rows match; None if a refresh can't continue from the rows.
+        is_erased_since: True if an erasure has deleted rows since the gold job's newest commit.
+    """
 
     handle: DeltaTable
     position: TablePosition | None
+    is_erased_since: bool
 
     @classmethod
     def open(cls, store: Store, table: str, definition: AggregateDefinition) -> Self | None:
-        """Open the table; None if there is none yet."""
+        """Open the table; return None if it does not exist yet."""
         try:
             handle = _open_tables(store).newest(table)
         except TableNotFoundError:
             return None
-        return cls(handle, _position(store, table, handle.version(), definition))
+        return cls(handle, *_position(store, table, handle.version(), definition))
 
 
 def _open_tables(store: Store) -> OpenTables:
-    """Those of this thread: a task's process refreshes the same tables again and again, one after the other."""
+    """Return this thread's open tables: a task's process refreshes the same tables again and again, one at a time."""
     opened: OpenTables | None = getattr(_of_thread, "opened", None)
     if opened is None or opened.store.location != store.location:
         opened = _of_thread.opened = OpenTables(store, _MOST_OPEN)
     return opened
 
 
-def _position(store: Store, table: str, version: int, definition: AggregateDefinition) -> TablePosition | None:
-    """What the newest commit that changed rows says of its source; None if that was another's, or of another SQL."""
+def _position(
+    store: Store, table: str, version: int, definition: AggregateDefinition
+) -> tuple[TablePosition | None, bool]:
+    """Read the source's position from the gold job's newest commit, and find out if an erasure deleted rows since.
+
+    The position is None if another writer has changed rows since, or if other SQL computed the commit.
+    """
+    is_erased = False
     for _, actions in preceding_entries(store, table, version):
-        if changes_rows(actions):
-            notes = commit_info_of(actions)
-            if notes.get(_DEFINITION) != definition.fingerprint:
-                return None
-            return msgspec.json.decode(notes[_SOURCE], type=TablePosition)
-    return None
+        notes = commit_info_of(actions)
+        if notes.get(_DEFINITION) == definition.fingerprint:
+            return msgspec.json.decode(notes[SOURCE_NOTE], type=TablePosition), is_erased
+        is_erasure = ERASURE_NOTE in notes and definition.is_by_player
+        if _DEFINITION in notes or (changes_rows(actions) and not is_erasure):
+            break
+        is_erased |= is_erasure
+    return None, is_erased
 
 
 @dataclass(frozen=True, slots=True)
 class GoldWriter:
-    """Writes versions of one gold table."""
+    """Writes versions of one gold table.
+
+    Attributes:
+        store: the lakehouse.
+        table: the table's path.
+        definition: the aggregate, whose fingerprint each commit records.
+        comments: the descriptions of the table and its columns.
+    """
 
     store: Store
     table: str
@@ -75,41 +95,52 @@ class GoldWriter:
     comments: Comments = NO_COMMENTS
 
     def write(self, rows: pa.Table, partition: Mapping[str, str | None]) -> DataFile:
-        """Write rows as one file that no commit names yet; `rows` has no partition column."""
-        content, statistics = encode_parquet(rows, frozenset())
-        path = new_file_name(f"{PARTITION}={partition[PARTITION]}" if partition else "")
-        self.store.put(f"{self.table}/{path}", content.to_pybytes())
-        return DataFile(
-            path=path, size=content.size, rows=rows.num_rows, partition=dict(partition), statistics=statistics
-        )
+        """Write rows as one file that no commit names yet.
+
+        Args:
+            rows: the definition's columns in order, sorted by key, without `event_date` if the table is partitioned.
+            partition: the file's `event_date`, or nothing if the table is not partitioned.
+        """
+        return write_rows(self.store, self.table, rows, partition)
 
     def commit(
         self, gold: GoldTable | None, schema: pa.Schema, files: Sequence[DataFile], removed: Sequence[FileEntry],
         position: TablePosition,
     ) -> bool:  # fmt: skip
-        """Put files in the place of others; gives whether that is the table's next version now."""
-        remade = gold is None or gold.position is None
-        replacement = Replacement(
-            entry=self._entry(schema, files),
+        """Replace files by others in one commit.
+
+        Args:
+            gold: the table as it was opened; None to create it.
+            schema: all columns of the table, in order.
+            files: the files to add.
+            removed: the files to remove.
+            position: the version of silver that the rows match then.
+
+        Returns:
+            True if this commit is the table's next version; False if another writer committed first.
+        """
+        change = Replacement(
+            files=files,
             removed=removed,
             transaction=BatchTransaction(f"gold-{self.definition.fingerprint}", position.version),
-            table_id="" if gold is None else str(gold.handle.metadata().id),
-            properties=self._properties() if remade else None,
-            notes={_SOURCE: msgspec.json.encode(position).decode(), _DEFINITION: self.definition.fingerprint},
+            notes={SOURCE_NOTE: msgspec.json.encode(position).decode(), _DEFINITION: self.definition.fingerprint},
+            sets_columns=gold is None or gold.position is None,
+        )
+        return self._owned(schema).commit(None if gold is None else gold.handle, change)
+
+    def _owned(self, schema: pa.Schema) -> OwnedTable:
+        return OwnedTable(
+            store=self.store,
+            path=self.table,
+            schema=pa.schema([delta_field(field) for field in schema]),
+            partition_by=(PARTITION,) if self.is_partitioned else (),
+            properties=self._properties(),
             comments=self.comments,
         )
-        version = 0 if gold is None else gold.handle.version() + 1
-        return replacement.commit(self.store, version)
-
-    def _entry(self, schema: pa.Schema, files: Sequence[DataFile]) -> TableFiles:
-        partition_by = (PARTITION,) if self.is_partitioned else ()
-        columns = pa.schema([delta_field(field) for field in schema])
-        schema_json = delta_schema_json(columns)
-        return TableFiles(table=self.table, partition_by=partition_by, schema=schema_json, files=tuple(files))
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether the table's files are of one day each."""
+        """True if each file of the table has the rows of one day."""
         return not self.definition.merged_by
 
     def _properties(self) -> Mapping[str, str]:

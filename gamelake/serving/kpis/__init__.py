@@ -1,1 +1,1 @@
-"""Key performance indicators: one streaming aggregation by game and day."""
+"""Key performance indicators by game and day, computed from gold's tables."""

@@ -1,4 +1,4 @@
-"""Rows to a topic: Protobuf behind a Confluent frame, encoded all at once; returns once Kafka has acknowledged all."""
+"""Publishes rows to a topic as Protobuf in a Confluent frame, and waits until Kafka has acknowledged all of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +10,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from ptars import HandlerPool, PtarsConfig
 
 from gamelake.model.errors import KafkaUnavailableError
+from gamelake.model.worker_cache import per_worker
 from gamelake.schemas.compiler import message_at
 from gamelake.schemas.event_schemas import FIRST_MESSAGE
 from gamelake.schemas.framing import frame_header
@@ -26,13 +27,17 @@ _SETTINGS: dict[str, str | int | bool] = {
     "queue.buffering.max.messages": 4 * _AT_ONCE,
     "delivery.report.only.error": True,
     "message.timeout.ms": _PATIENCE_SECONDS * 1000,
-    # What matters comes back as an error.
+    # Delivery failures are reported as errors, so the client's log adds nothing.
     "log_level": 2,
 }
 
 
 class Publisher:
-    """Publishes to one topic."""
+    """Publishes to one topic. One thread uses it at a time.
+
+    Args:
+        publication: the topic, its schema, and how to reach Kafka.
+    """
 
     def __init__(self, publication: Publication) -> None:
         message = message_at(FileDescriptorSet.FromString(publication.descriptors), FIRST_MESSAGE)
@@ -44,24 +49,29 @@ class Publisher:
         self._failure: KafkaError | None = None
 
     def publish(self, keys: pa.Array, rows: pa.Table) -> None:
-        """Send one value for each key; `rows` has the message's fields, and returns when Kafka has them.
+        """Send one value for each key, and return after Kafka has acknowledged all of them.
+
+        Args:
+            keys: binary, one for each of `rows`.
+            rows: the message's fields as columns; timestamps in UTC microseconds, enums as strings.
 
         Raises:
-            KafkaUnavailableError: Kafka did not confirm them.
+            KafkaUnavailableError: Kafka did not acknowledge all of them.
         """
         for start in range(0, len(keys), _AT_ONCE):
             part = rows.slice(start, _AT_ONCE).combine_chunks()
-            self._send(keys.slice(start, _AT_ONCE), self._encoded(part).to_pylist())
+            self._send(keys.slice(start, _AT_ONCE), self.encode(part).to_pylist())
 
     def forget(self, keys: pa.Array) -> None:
         """Send tombstones for keys (binary), in order.
 
         Raises:
-            KafkaUnavailableError: Kafka did not confirm them.
+            KafkaUnavailableError: Kafka did not acknowledge all of them.
         """
         self._send(keys, [None] * len(keys))
 
-    def _encoded(self, rows: pa.Table) -> pa.Array:
+    def encode(self, rows: pa.Table) -> pa.Array:
+        """Encode rows (the message's fields as columns) as values (binary, one per row, in order); send nothing."""
         schema = self._handler.schema()
         columns = [rows[field.name].combine_chunks().cast(field.type) for field in schema]
         batch = pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -76,13 +86,13 @@ class Publisher:
         try:
             left = self._producer.flush(_PATIENCE_SECONDS)
         except KafkaException as error:
-            # A fatal error: this producer sends nothing again.
+            # A fatal error: this producer can't send anything any longer.
             self._producer = Producer(self._settings)
-            raise KafkaUnavailableError(f"Kafka refused what was published to '{self._topic}': {error}") from error
+            raise KafkaUnavailableError(f"Kafka refused the values published to '{self._topic}': {error}") from error
         failure, self._failure = self._failure, None
         if queued < len(records) or left or failure:
             raise KafkaUnavailableError(
-                f"Kafka did not take what was published to '{self._topic}': {failure or 'in time'}"
+                f"Kafka did not acknowledge all values published to '{self._topic}': {failure or 'timed out'}"
             )
 
     def _on_failure(self, error: KafkaError | None, _message: Message) -> None:
@@ -90,18 +100,11 @@ class Publisher:
             self._failure = error
 
 
-# One connection for all tasks that a worker process runs.
-_publishers: dict[tuple[str, str, int], Publisher] = {}
-
-
 def worker_publisher(publication: Publication) -> Publisher:
-    """The publisher of this process."""
-    key = (publication.kafka.bootstrap_servers, publication.topic, publication.schema_id)
-    if key not in _publishers:
-        _publishers[key] = Publisher(publication)
-    return _publishers[key]
+    """Return this process's publisher for a topic, which connects at the first call."""
+    return per_worker(Publisher, publication, lambda: Publisher(publication))
 
 
 def player_keys(games: pa.Array, gamer_ids: pa.Array) -> pa.Array:
-    """The topic's keys of players: `game/pseudonym` (binary), one for each pair of the two string arrays."""
+    """Build the topic's keys of players: `game/pseudonym` (binary), one for each pair of the two string arrays."""
     return pc.binary_join_element_wise(games, gamer_ids, "/").cast(pa.binary())

@@ -9,14 +9,24 @@ from typing import Self
 from gamelake.model.credentials import ServerCredentials
 from gamelake.model.environment import Environment
 from gamelake.schemas.event_schemas import registry_writer
-from gamelake.streaming.settings import IngestSettings
+from gamelake.streaming.driver.settings import IngestSettings
 
 STREAM = "live_ops"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveOpsSettings:
-    """What the live-ops job needs to know; `reading` is how it reads, by the same variables as the ingest job."""
+    """The settings of the live-ops job.
+
+    Attributes:
+        reading: how to read records, from the same variables as the ingest job's.
+        registry_writer: the credentials for registering schemas; None if the registry accepts them from any client.
+        player_topic: the topic of players' states.
+        signal_topic: the topic of signals.
+        tasks: the number of shares of the players, one for each task.
+        table_interval: the shortest time between two refreshes of the table of players' states.
+        minute_patience: how far event time must pass the end of a minute before it is judged.
+    """
 
     reading: IngestSettings
     registry_writer: ServerCredentials | None
@@ -28,7 +38,10 @@ class LiveOpsSettings:
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
-        """Read the settings.
+        """Read the settings from environment variables.
+
+        Args:
+            variables: the variables by name.
 
         Raises:
             SettingsError: a variable is missing or malformed.

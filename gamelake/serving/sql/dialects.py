@@ -1,66 +1,107 @@
-"""SQL as Trino has it, in the words of the engines that the embedded mode has.
+"""Translates Trino's SQL to the dialects of the engines that run without a cluster.
 
-sqlglot translates; what it leaves different is corrected here. The tests of the questions hold the engines to
-one answer.
+`translations` checks each part of a statement before sqlglot translates it. The tests of the questions and of the list
+require the same answer from every engine.
 """
 
 from collections.abc import Callable
-from enum import StrEnum
 
+import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from gamelake.model.errors import QuestionError
+from gamelake.serving.sql.column_types import ColumnTypes
+from gamelake.serving.sql.translations import QueryEngine, Translation
 
 _TRINO = "trino"
-# DuckDB's date_diff counts the boundaries that were crossed, Trino's the whole units that went by.
-_WHOLE_UNITS = frozenset({"MILLISECOND", "SECOND", "MINUTE", "HOUR"})
 
 
-class QueryEngine(StrEnum):
-    """The engine that runs a query."""
+class Translator:
+    """Translates the statements of one question to an engine's dialect: first its views, then the question.
 
-    TRINO = "trino"
-    SPARK = "spark"
-    DUCKDB = "duckdb"
-
-
-def translated(sql: str, engine: QueryEngine, name_of: Callable[[str], str]) -> str:
-    """A statement of Trino's in an engine's words, its tables `schema.table` under the names that `name_of` gives them.
-
-    Raises:
-        QuestionError: it is no statement that reads, or not one.
+    Args:
+        engine: the engine to translate for.
+        name_of: a function from a table or view, `schema.table`, to the engine's name for it.
     """
-    tree: exp.Expr = _parsed(sql)
-    for table in tables_in(tree):
-        name = exp.to_identifier(name_of(f"{table.db}.{table.name}"), quoted=True)
-        table.replace(exp.Table(this=name, alias=table.args.get("alias") or exp.TableAlias(this=table.this.copy())))
-    if engine is QueryEngine.DUCKDB:
-        tree = tree.transform(_for_duckdb)
-    return tree.sql(dialect=engine.value, comments=False)
+
+    def __init__(self, engine: QueryEngine, name_of: Callable[[str], str]) -> None:
+        self._engine = engine
+        self._name_of = name_of
+        self._types = ColumnTypes()
+
+    def add_table(self, name: str, schema: pa.Schema) -> None:
+        """Add a table that a later statement reads.
+
+        Args:
+            name: the table's name, `schema.table`.
+            schema: all columns of the table, with their Arrow types.
+        """
+        self._types.add_table(name, schema)
+
+    def view(self, name: str, sql: str) -> str:
+        """Translate the statement of a view, and add the view for later statements to read.
+
+        Args:
+            name: the view's name, `schema.view`.
+            sql: the view's statement in Trino's SQL.
+
+        Returns:
+            The statement in the engine's dialect.
+
+        Raises:
+            QuestionError: it is not a single query, or a part of it would have another result than in Trino.
+        """
+        said = self.question(sql)
+        self._types.add_view(name, _parsed(sql))
+        return said
+
+    def question(self, sql: str) -> str:
+        """Translate a statement from Trino's SQL to the engine's dialect.
+
+        Raises:
+            QuestionError: it is not a single query, or a part of it would have another result than in Trino.
+        """
+        tree = _parsed(sql)
+        said = _translated(tree, Translation(self._engine, self._types.of(tree)))
+        for table in tables_in(said):
+            name = exp.to_identifier(self._name_of(f"{table.db}.{table.name}"), quoted=True)
+            table.replace(exp.Table(this=name, alias=table.args.get("alias") or exp.TableAlias(this=table.this.copy())))
+        return said.sql(dialect=self._engine.value, comments=False)
+
+
+def _translated(node: exp.Expr, translation: Translation) -> exp.Expr:
+    """Translate the children of a node, then the node. A replacement keeps its node's metadata, and so its type."""
+    for child in list(node.iter_expressions()):
+        key, index = str(child.arg_key), child.index
+        new = _translated(child, translation)
+        if new is not child:
+            new.meta.update(child.meta)
+            node.set(key, new, index=index)
+    return translation(node)
 
 
 def names_in(sql: str) -> frozenset[str]:
-    """The tables and views that a statement reads, as `schema.table`.
+    """Return the tables and views that a statement reads, as `schema.table`.
 
     Raises:
-        QuestionError: it is no statement that reads, or not one.
+        QuestionError: it is not a single query.
     """
     return frozenset(f"{table.db}.{table.name}" for table in tables_in(_parsed(sql)))
 
 
 def columns_of(sql: str) -> list[str]:
-    """The columns that a statement gives.
+    """Return the names of the columns in a statement's result, in order.
 
     Raises:
-        QuestionError: it is no statement that reads, or not one.
+        QuestionError: it is not a single query.
     """
     return _parsed(sql).named_selects
 
 
 def tables_in(tree: exp.Expr) -> list[exp.Table]:
-    """The tables that have a schema; those without are the statement's own."""
+    """List the tables that are named with a schema; those without are the statement's own WITH queries."""
     return [table for table in tree.find_all(exp.Table) if table.db]
 
 
@@ -68,23 +109,13 @@ def _parsed(sql: str) -> exp.Query:
     try:
         [tree] = [each for each in sqlglot.parse(sql, dialect=_TRINO) if each is not None]
     except SqlglotError as error:
-        raise QuestionError(f"this is no SQL of Trino's: {_first_line(error)}") from None
+        raise QuestionError(f"this is not valid Trino SQL: {_first_line(error)}") from None
     except ValueError:
-        raise QuestionError("one statement can be asked at a time") from None
+        raise QuestionError("write exactly one statement") from None
     if not isinstance(tree, exp.Query):
-        raise QuestionError(f"only questions can be asked here, not {tree.key.upper()}")
+        raise QuestionError(f"only queries are allowed here, not {tree.key.upper()}; begin with SELECT or WITH")
     return tree
 
 
 def _first_line(error: SqlglotError) -> str:
     return str(error).splitlines()[0].rstrip(". ")
-
-
-def _for_duckdb(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.CurrentTimestamp):
-        # The tables' moments have no zone here, and are in UTC; so is this one.
-        return sqlglot.parse_one("make_timestamp(epoch_us(current_timestamp))", dialect="duckdb")
-    if isinstance(node, exp.DateDiff) and node.text("unit").upper() in _WHOLE_UNITS:
-        unit = exp.Literal.string(node.text("unit").lower())
-        return exp.Anonymous(this="date_sub", expressions=[unit, node.expression, node.this])
-    return node

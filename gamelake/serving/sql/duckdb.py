@@ -1,53 +1,58 @@
-"""Queries by DuckDB, inside the process that asks: for a lakehouse of one machine, with nothing running.
+"""Runs queries with DuckDB inside the calling process, for a lakehouse on one machine without a running service.
 
-A moment in an answer is in UTC and has no zone: DuckDB knows zones by an extension only, which no package index has.
+A timestamp in an answer is in UTC and has no zone. DuckDB needs an extension for zones, and no package index has it.
 """
 
 import duckdb
 import pyarrow as pa
 
+from gamelake.delta.appends import schema_of
+from gamelake.delta.log.codec import live_files
+from gamelake.delta.tables import open_table
 from gamelake.model.errors import QuestionError
-from gamelake.serving.sql.dialects import QueryEngine, translated
+from gamelake.objects.store import Location
+from gamelake.scans.datasets import dataset
+from gamelake.serving.sql.dialects import Translator
 from gamelake.serving.sql.relations import Reads
-from gamelake.storage.appends import schema_of
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.store import Location
-from gamelake.storage.tables import open_table
+from gamelake.serving.sql.translations import QueryEngine
 
 
 def answer(sql: str, reads: Reads, location: Location) -> pa.Table:
-    """The result of a Trino statement, run by DuckDB; of each table only the files that it needs are read.
+    """Run a Trino statement with DuckDB, which reads only the files that the statement needs.
+
+    Args:
+        sql: the statement, in Trino's SQL.
+        reads: the tables and views that the statement reads.
+        location: the lakehouse.
 
     Returns:
-        The statement's columns and rows, in its order.
+        The statement's columns and rows, in the statement's order.
 
     Raises:
-        QuestionError: DuckDB can't answer it; with DuckDB's message.
+        QuestionError: DuckDB can't answer it; includes DuckDB's message.
     """
+    translator = Translator(QueryEngine.DUCKDB, str)
     with duckdb.connect(":memory:") as connection:
         for name in reads.tables:
-            _give(connection, name, location)
+            translator.add_table(name, _give(connection, name, location))
         try:
             for name, statement in reads.views:
-                connection.execute(f'CREATE VIEW "{name}" AS {_said(statement)}')
-            return connection.sql(_said(sql)).to_arrow_table()
+                connection.execute(f'CREATE VIEW "{name}" AS {translator.view(name, statement)}')
+            return connection.sql(translator.question(sql)).to_arrow_table()
         except duckdb.Error as error:
             raise QuestionError(f"DuckDB can't answer this: {error}") from error
 
 
-def _give(connection: duckdb.DuckDBPyConnection, name: str, location: Location) -> None:
-    """Name a table, its moments in UTC and without a zone."""
+def _give(connection: duckdb.DuckDBPyConnection, name: str, location: Location) -> pa.Schema:
+    """Create a view of a table, with timestamps in UTC and without a zone; return the table's columns."""
     path = name.replace(".", "/", 1)
     handle = open_table(location, path)
     schema = schema_of(handle)
     connection.register(f"files of {name}", dataset(location, path, schema, live_files(handle)))
-    # Computed, so that no condition on a moment is handed to Arrow, which compares none with a zone to one without.
+    # The columns are computed, so that DuckDB passes no condition on a timestamp to Arrow, which can't compare a
+    # timestamp with a zone to one without.
     moments = [field.name for field in schema if pa.types.is_timestamp(field.type)]
     plain = ", ".join(f'make_timestamp(epoch_us("{moment}")) AS "{moment}"' for moment in moments)
     replaced = f"REPLACE ({plain})" if moments else ""
     connection.execute(f'CREATE VIEW "{name}" AS SELECT * {replaced} FROM "files of {name}"')  # noqa: S608 # names
-
-
-def _said(sql: str) -> str:
-    return translated(sql, QueryEngine.DUCKDB, str)
+    return schema

@@ -1,8 +1,8 @@
-"""An answer as text: for eyes, for a spreadsheet, for a program."""
+"""Formats an answer as text: for people, for a spreadsheet or for a program."""
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -10,19 +10,29 @@ from enum import StrEnum
 import pyarrow as pa
 from pyarrow import csv
 
-from gamelake.storage.far_times import python_values
+from gamelake.scans.far_times import python_values
 
 
 class OutputFormat(StrEnum):
-    """How an answer is written."""
+    """The format of an answer."""
 
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
+    JSON_LINES = "jsonl"
 
 
 def written(answer: pa.Table, form: OutputFormat) -> str:
-    """A result with any columns as text, rows in order; JSON has one object per line."""
+    """Format a result as text.
+
+    Args:
+        answer: a table with any columns.
+        form: the format.
+
+    Returns:
+        The rows in the table's order, each on a line of its own, with a newline at the end of each line. JSON is one
+        list, `[]` without rows; a result without rows in JSON lines is empty.
+    """
     return _WRITERS[form](answer)
 
 
@@ -32,7 +42,7 @@ def _as_table(answer: pa.Table) -> str:
     numeric = [pa.types.is_integer(field.type) or _is_fraction(field.type) for field in answer.schema]
     lines = [answer.column_names, ["-" * width for width in widths], *map(list, zip(*cells, strict=True))]
     rows = ("  ".join(_padded(*each) for each in zip(line, widths, numeric, strict=True)).rstrip() for line in lines)
-    return "\n".join([*rows, f"({len(answer):,} rows)"])
+    return "".join(f"{line}\n" for line in (*rows, f"({len(answer):,} rows)"))
 
 
 def _is_fraction(kind: pa.DataType) -> bool:
@@ -52,12 +62,20 @@ def _cell(value: object) -> str:
 def _as_csv(answer: pa.Table) -> str:
     target = io.BytesIO()
     csv.write_csv(answer, target)
-    return target.getvalue().decode().rstrip("\n")
+    return target.getvalue().decode()
 
 
 def _as_json(answer: pa.Table) -> str:
-    rows = zip(*map(python_values, answer.columns), strict=True)
-    return "\n".join(json.dumps(dict(zip(answer.column_names, row, strict=True)), default=_plain) for row in rows)
+    return "[" + ",\n ".join(_objects(answer)) + "]\n"
+
+
+def _as_json_lines(answer: pa.Table) -> str:
+    return "".join(f"{line}\n" for line in _objects(answer))
+
+
+def _objects(answer: pa.Table) -> Iterator[str]:
+    for row in zip(*map(python_values, answer.columns), strict=True):
+        yield json.dumps(dict(zip(answer.column_names, row, strict=True)), default=_plain)
 
 
 def _plain(value: object) -> object:
@@ -70,4 +88,5 @@ _WRITERS: Mapping[OutputFormat, Callable[[pa.Table], str]] = {
     OutputFormat.TABLE: _as_table,
     OutputFormat.CSV: _as_csv,
     OutputFormat.JSON: _as_json,
+    OutputFormat.JSON_LINES: _as_json_lines,
 }

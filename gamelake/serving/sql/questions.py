@@ -1,4 +1,4 @@
-"""The worked questions of `sql/questions`: one file each, whose first lines say what is asked."""
+"""The worked questions of `sql/questions`: one file each, with the question in its first lines."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from gamelake.model.errors import QuestionError
-from gamelake.serving.sql.dialects import QueryEngine
+from gamelake.serving.sql.translations import QueryEngine
 
 _GRAIN, _ASKED_BY, _RUNS_ON = "-- Grain: ", "-- Asked by: ", "-- Runs on: "
 _TODAY = re.compile(r"\bcurrent_date\b", re.IGNORECASE)
@@ -14,7 +14,16 @@ _TODAY = re.compile(r"\bcurrent_date\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question: what is asked, what a row of the answer is, who may ask, and which engines can answer."""
+    """A question with its SQL.
+
+    Attributes:
+        name: the file's name without `.sql`.
+        title: the question in English.
+        grain: the meaning of one row of the answer.
+        asked_by: the role that may ask.
+        engines: the engines that can answer.
+        sql: the whole file, comments included, in Trino's SQL.
+    """
 
     name: str
     title: str
@@ -25,15 +34,15 @@ class Question:
 
     @property
     def is_portable(self) -> bool:
-        """Whether every engine can answer."""
+        """True if every engine can answer."""
         return len(self.engines) == len(QueryEngine)
 
 
 def load_questions(folder: Path) -> dict[str, Question]:
-    """The questions of a folder, by name.
+    """Load the questions of a folder, by name.
 
     Raises:
-        QuestionError: a file's first lines don't say what they should; names the file.
+        QuestionError: the first lines of a file are malformed; names the file.
     """
     return {path.stem: load_question(path) for path in sorted(folder.glob("*.sql"))}
 
@@ -42,7 +51,7 @@ def load_question(path: Path) -> Question:
     """Read one question.
 
     Raises:
-        QuestionError: its first lines don't say what they should.
+        QuestionError: its first lines are malformed.
     """
     text = path.read_text(encoding="utf-8")
     title, grain, asked_by, fourth, *_ = [*text.splitlines(), "", "", "", ""]
@@ -72,5 +81,5 @@ def _engines(path: Path, line: str) -> frozenset[QueryEngine]:
 
 
 def as_of(sql: str, today: date) -> str:
-    """The same statement, asked on another day: `current_date` is that day."""
+    """Return the statement as if asked on another day: `current_date` becomes that day."""
     return _TODAY.sub(f"DATE '{today.isoformat()}'", sql)

@@ -1,18 +1,24 @@
-"""What a question reads: which tables, and which views in which order, of those that a lakehouse has."""
+"""Resolves the tables and views that a question reads, with the views in order of dependency."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gamelake.contract.games import GameSpec
+from gamelake.model.choices import allowed
 from gamelake.model.errors import QuestionError
-from gamelake.model.games import GameSpec
 from gamelake.serving.sql.dialects import names_in
 from gamelake.serving.sql.views import View
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The tables that a question reads in the end, and the views between, each after those that it reads itself."""
+    """The tables and views that a question reads, directly or through other views.
+
+    Attributes:
+        tables: the tables, as `schema.table`.
+        views: each view's name and statement, after those of the views that it reads.
+    """
 
     tables: frozenset[str]
     views: tuple[tuple[str, str], ...]
@@ -20,17 +26,24 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """The tables of a lakehouse as `schema.table`, and what views of them there are."""
+    """The tables and views of a lakehouse.
+
+    Attributes:
+        tables: the tables that exist, as `schema.table`.
+        views: all views of the project, each after those that it reads.
+        games: the games of the contract, for views that are written for one game.
+    """
 
     tables: frozenset[str]
     views: Sequence[View]
     games: Sequence[GameSpec]
 
     def read_by(self, sql: str) -> Reads:
-        """What a statement reads.
+        """Resolve the tables and views that a statement reads.
 
         Raises:
-            QuestionError: a table or view that it names is not there; says what would make it.
+            QuestionError: a table or view that it names is missing; names the command that creates it, or the existing
+                tables.
         """
         statements: dict[str, str] = {}
         for view in self.views:
@@ -47,12 +60,20 @@ class Relations:
         return Reads(frozenset(wanted), tuple(reversed(views)))
 
     def written_out(self, sql: str, names: Mapping[str, str]) -> str:
-        """The same statement with its views written out and its tables under other names: Trino's SQL, word for word.
+        """Return the statement with its views replaced by their SQL and its tables by other names.
+
+        Everything else is the statement's own text, in Trino's SQL.
+
+        Args:
+            sql: the statement.
+            names: the new name of each table, by `schema.table`.
 
         Raises:
-            QuestionError: see `read_by`.
+            QuestionError: a table or view that it names is missing.
         """
         reads = self.read_by(sql)
+        # A view named in a comment would be replaced by several lines, and only the first would stay a comment.
+        sql = "\n".join(line for line in sql.splitlines() if not line.lstrip().startswith("--"))
         for view, statement in reversed(reads.views):
             sql = f"({statement})".join(re.split(rf"\b{re.escape(view)}\b", sql))
         for table in reads.tables:
@@ -64,10 +85,10 @@ class Relations:
         known = any(view.name == name for view in self.views)
         kind = "view" if known else "table"
         if schema == "gold":
-            remedy = "make gold brings the gold tables up to date"
+            remedy = "a running platform makes it from its first events; for the tables of make demo run make gold"
         elif not self.tables:
-            remedy = "this lakehouse has no tables; make demo fills one"
+            remedy = "this lakehouse has no tables yet; make demo fills one, as do make dev and make up"
         else:
-            there = ", ".join(sorted(each for each in self.tables if each.startswith(f"{schema}.")))
-            remedy = f"in {schema} there are: {there or 'no tables'}"
+            there = sorted(each for each in self.tables if each.startswith(f"{schema}."))
+            remedy = f"{schema} has: {allowed(there, name) or 'no tables'}"
         return f"there is no {kind} {schema}.{table}: {remedy}"

@@ -1,24 +1,39 @@
-"""The views of `sql/views`: one file each, with what each column means; a view over all games is written for one."""
+"""The views of `sql/views`: one file each, with the meaning of each column; a view over all games is written for one.
+
+A view refers to the metrics contract with MetricFlow's `{{ Metric('players') }}` and
+`{{ Dimension('event__platform') }}`. In a comment, the placeholder becomes the description; in the statement, the SQL.
+"""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gamelake.contract.games import GameSpec
+from gamelake.contract.located_yaml import declaration
+from gamelake.contract.metrics import METRICS_FILE, MetricTerm, load_metrics
 from gamelake.model.errors import QuestionError
-from gamelake.model.games import GameSpec
 from gamelake.serving.sql.dialects import columns_of, names_in
 
 _COLUMN = re.compile(r"^-- Column ([a-z][a-z0-9_]*): (.+)$", re.MULTILINE)
 _GRAIN, _FOR_EACH_GAME = "-- Grain: ", "-- For each game:"
+_COMMENT = "-- "
+_PLACEHOLDER = re.compile(r"\{\{ *(.*?) *\}\}")
 _GAME, _GAME_NAME = "{game}", "{game_name}"
-# Any name will do to read a statement that is written for one game.
+# Any name is good enough to parse a statement that is written for one game.
 _ANY_GAME = "any_game"
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view by its name `schema.view`; its SQL may have places for a game."""
+    """A view.
+
+    Attributes:
+        name: `schema.view`.
+        comment: the view's description and grain.
+        columns: the name and the meaning of each column, in the file's order.
+        sql: the statement without comments; it has `{game}` if it is written for one game.
+    """
 
     name: str
     comment: str
@@ -27,15 +42,20 @@ class View:
 
     @property
     def is_for_each_game(self) -> bool:
-        """Whether the view is one statement for each game, put together."""
+        """True if the view is a UNION ALL of one statement per game."""
         return _GAME in self.sql
 
     def undescribed(self) -> set[str]:
-        """The columns of which the file does not say what they mean, and those that it describes and has not."""
+        """Return the columns without a description, and the described columns that don't exist."""
         return set(columns_of(self.sql.replace(_GAME, _ANY_GAME))) ^ {name for name, _ in self.columns}
 
     def over(self, games: Sequence[GameSpec], there: Collection[str]) -> str | None:
-        """The view's statement over the tables and views that are there; None while one that it needs is not."""
+        """Return the view's statement over existing tables and views, or None if one that it needs is missing.
+
+        Args:
+            games: the games of the contract. A view for each game leaves out the games whose tables are missing.
+            there: the tables and views that exist, as `schema.name`.
+        """
         if not self.is_for_each_game:
             return self.sql if names_in(self.sql) <= set(there) else None
         parts = [sql for sql in (self._of(game) for game in games) if names_in(sql) <= set(there)]
@@ -45,13 +65,20 @@ class View:
         return self.sql.replace(_GAME_NAME, game.game_name.replace("'", "''")).replace(_GAME, game.name)
 
 
-def load_views(folder: Path) -> tuple[View, ...]:
-    """The views under a folder, `<schema>/<view>.sql`, each after those that it reads.
+def load_views(folder: Path, games_file: Path) -> tuple[View, ...]:
+    """Load the views under a folder, `<schema>/<view>.sql`, each after those that it reads.
+
+    Args:
+        folder: the folder of the views.
+        games_file: the games contract; the metrics contract is in the same folder.
 
     Raises:
-        QuestionError: a file's first lines don't say what they should, or views read each other in a circle.
+        ContractError: the metrics contract is wrong; names file and line.
+        QuestionError: the first lines of a file are malformed, it refers to an unknown metric or dimension, or views
+            read each other in a circle.
     """
-    views = {view.name: view for view in map(_load, sorted(folder.glob("*/*.sql")))}
+    terms = load_metrics(games_file.with_name(METRICS_FILE)).terms
+    views = {view.name: view for view in (_load(path, terms) for path in sorted(folder.glob("*/*.sql")))}
     ordered: list[View] = []
     while len(ordered) < len(views):
         done = {view.name for view in ordered}
@@ -66,16 +93,29 @@ def _reads(view: View, views: Collection[str]) -> set[str]:
     return {name for name in names_in(view.sql.replace(_GAME, _ANY_GAME)) if name in views}
 
 
-def _load(path: Path) -> View:
-    text = path.read_text(encoding="utf-8")
+@declaration
+def _load(path: Path, terms: Mapping[str, MetricTerm]) -> View:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    text = "\n".join(_with_terms(line, terms, f"{path}:{number}") for number, line in enumerate(lines, 1))
     first, grain, *_ = [*text.splitlines(), "", ""]
     columns = tuple(_COLUMN.findall(text))
-    if not first.startswith("-- ") or not grain.startswith(_GRAIN) or not columns:
+    if not first.startswith(_COMMENT) or not grain.startswith(_GRAIN) or not columns:
         raise QuestionError(
-            f"{path}: it must open with what it is, '{_GRAIN}' and a '-- Column name: meaning' for each"
+            f"{path}: it must open with its description, '{_GRAIN}' and a '-- Column name: meaning' for each"
         )
-    sql = "\n".join(line for line in text.splitlines() if not line.startswith("-- "))
+    sql = "\n".join(line for line in text.splitlines() if not line.startswith(_COMMENT))
     if (_GAME in sql) != (_FOR_EACH_GAME in text):
         raise QuestionError(f"{path}: a view for each game has '{_FOR_EACH_GAME}' above and {_GAME} in its statement")
-    comment = f"{first.removeprefix('-- ')} {grain.removeprefix('-- ')}"
+    comment = f"{first.removeprefix(_COMMENT)} {grain.removeprefix(_COMMENT)}"
     return View(f"{path.parent.name}.{path.stem}", comment, columns, sql)
+
+
+def _with_terms(line: str, terms: Mapping[str, MetricTerm], place: str) -> str:
+    """Replace the placeholders of a line: in a comment by the term's meaning, in the statement by its SQL."""
+
+    def replaced(found: re.Match[str]) -> str:
+        if found[1] not in terms:
+            raise QuestionError(f"{place}: {METRICS_FILE} has no {found[1]}; it has {', '.join(terms)}")
+        return terms[found[1]].meaning if line.startswith(_COMMENT) else terms[found[1]].sql
+
+    return _PLACEHOLDER.sub(replaced, line)

@@ -1,4 +1,4 @@
-"""Chooses the objects that a batch reads: each content once, however many notifications name it."""
+"""Chooses the objects that a batch reads: each content once, whatever the number of its notifications."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,21 +10,24 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from gamelake.layers.identity import Identities
-from gamelake.layers.known_events import Events, Flags, repeated
+from gamelake.layers.known_events import Events, KnownEvents, repeated
+from gamelake.ledger.coordinates import MOST_OBJECTS
+from gamelake.ledger.skipped_records import SkippedRecords
+from gamelake.model.arrays import Flags
 from gamelake.model.dead_letter_reasons import DeadLetterReason
-from gamelake.storage.store import Store
-from gamelake.streaming.duplicates import worker_memory
-from gamelake.streaming.files.coordinates import MOST_OBJECTS, ObjectPosition
-from gamelake.streaming.files.notifications import (
+from gamelake.objects.store import Store
+from gamelake.streaming.dedup.worker_memory import worker_memory
+from gamelake.streaming.files.arrivals.notifications import (
     NotificationError,
     ObjectEvent,
     ObjectEventType,
     ObjectName,
     object_events,
 )
+from gamelake.streaming.files.coordinates import ObjectPosition
 from gamelake.streaming.files.plan import NamedObject, RejectedNotification
 from gamelake.streaming.files.silver_ids import KEYS, OBJECTS
-from gamelake.streaming.plan import DedupPlan
+from gamelake.streaming.plan import DedupPlan, clock_now
 
 _NO_OBJECT = ObjectName(bucket="", key="", version="", etag="")
 _MICROSECONDS = 1_000_000
@@ -32,13 +35,15 @@ _MICROSECONDS = 1_000_000
 
 @dataclass(slots=True)
 class ChosenObjects:
-    """What the notifications of a batch lead to.
+    """The objects and dead letters of a batch of notifications.
 
     Attributes:
-        objects: to be read.
+        objects: the objects to read, in the order of their notifications.
         rejected: notifications that become dead letters.
-        ignored: how many objects are not read, by reason.
-        taken: the identities of the contents of the objects; `keys`: those of their keys.
+        ignored: the number of objects that are not read, by reason.
+        taken: the identities of the new contents, which include overwritten files that become dead letters; None if the
+            batch names no objects.
+        keys: the identities of the keys of these contents, in the same order.
     """
 
     objects: list[NamedObject] = field(default_factory=list)
@@ -49,7 +54,7 @@ class ChosenObjects:
 
 
 class OverwritePolicy(StrEnum):
-    """What to do with an object whose key had another content before: read it, or write it to the dead letters."""
+    """The policy for an object whose key had another content before: read it, or write it to the dead letters."""
 
     READ = "read"
     DEAD_LETTER = "dead_letter"
@@ -57,27 +62,44 @@ class OverwritePolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """Chooses objects of one bucket under one prefix."""
+    """Chooses objects of one bucket under one prefix.
+
+    Attributes:
+        bucket: the name of the bucket.
+        prefix: of the keys.
+        overwritten: the policy for overwritten objects.
+        store: the lakehouse, which has the identities of objects.
+    """
 
     bucket: str
     prefix: str
     overwritten: OverwritePolicy
     store: Store
 
-    def choose(self, notifications: pa.Table, dedup: DedupPlan) -> ChosenObjects:
-        """Choose objects from notifications in their order.
+    def choose(
+        self, notifications: pa.Table, dedup: DedupPlan, skipped: Sequence[SkippedRecords] = ()
+    ) -> ChosenObjects:
+        """Choose objects from notifications, in the order of the notifications.
 
         Args:
-            notifications: the columns partition, offset, timestamp (microseconds) and value (binary).
+            notifications: the columns partition (int32), offset (int64), timestamp (microseconds) and value (binary).
             dedup: the identities of objects that were read before.
+            skipped: notifications whose objects are not read.
         """
         chosen = ChosenObjects()
         named: list[NamedObject] = []
         columns = [notifications[name].to_pylist() for name in ("partition", "offset", "value")]
         moments = notifications["timestamp"].cast(pa.int64()).to_pylist()
+        now = min(dedup.clock, clock_now())
         for partition, offset, value, moment in zip(*columns, moments, strict=True):
-            position = ObjectPosition(partition=partition, offset=offset, index=0, microseconds=moment)
-            self._read(position, value, chosen, named)
+            # A producer may set any timestamp or none. One in the future would expire all remembered identities.
+            arrived = moment if moment is not None and 0 < moment <= now else now
+            position = ObjectPosition(partition=partition, offset=offset, index=0, microseconds=arrived)
+            if problems := [each.problem for each in skipped if each.has(partition, offset)]:
+                poisonous = _rejected(position, _NO_OBJECT, value, DeadLetterReason.POISONOUS, problems[0])
+                chosen.rejected.append(poisonous)
+            else:
+                self._read(position, value, chosen, named)
         self._without_known(named, chosen, dedup)
         return chosen
 
@@ -87,9 +109,7 @@ class Chooser:
         try:
             found = _parse(value)
         except NotificationError as error:
-            chosen.rejected.append(
-                _rejected(position, _NO_OBJECT, value, DeadLetterReason.BAD_NOTIFICATION, str(error))
-            )
+            chosen.rejected.append(_bad_notification(position, value, error))
             return
         if not found:
             chosen.ignored["no_object"] += 1
@@ -97,7 +117,10 @@ class Chooser:
             at = ObjectPosition(
                 partition=position.partition, offset=position.offset, index=index, microseconds=position.microseconds
             )
-            self._sort(at, event, value or b"", chosen, named)
+            if isinstance(event, NotificationError):
+                chosen.rejected.append(_bad_notification(at, value, event))
+            else:
+                self._sort(at, event, value or b"", chosen, named)
 
     def _sort(
         self,
@@ -122,10 +145,15 @@ class Chooser:
         if not named:
             return
         objects, keys = _identified(named, dedup)
-        memory = worker_memory(dedup, self.store)
-        known = memory.events(OBJECTS, dedup.known.get(OBJECTS, ()), self.store).have(objects)
+        memory = worker_memory(self.store, dedup.in_memory, {dedup.seed})
+
+        def read(partition: int) -> KnownEvents:
+            files = dedup.known.get(partition, ())
+            return memory.partition(dedup.seed, dedup.window_seconds, partition, files, self.store)
+
+        known = read(OBJECTS).have(objects)
         known |= repeated_after(objects, known, dedup.window_seconds)
-        known_keys = memory.events(KEYS, dedup.known.get(KEYS, ()), self.store).have(keys)
+        known_keys = read(KEYS).have(keys)
         fresh = np.flatnonzero(~known)
         known_keys[fresh] |= repeated(keys.take(fresh), dedup.window_seconds)
         chosen.ignored["repeated"] += int(known.sum())
@@ -135,22 +163,35 @@ class Chooser:
 
     def _take(self, named: NamedObject, chosen: ChosenObjects) -> None:
         if named.overwrites and self.overwritten is OverwritePolicy.DEAD_LETTER:
-            detail = f"{named.name.key} was overwritten, and by GAMELAKE_FILES_OVERWRITTEN such files are not read"
+            detail = f"{named.name.key} was overwritten, and GAMELAKE_FILES_OVERWRITTEN excludes such files"
             rejected = _rejected(named.position, named.name, named.value, DeadLetterReason.OVERWRITTEN_FILE, detail)
             chosen.rejected.append(rejected)
         else:
             chosen.objects.append(named)
 
 
-def _parse(value: bytes | None) -> list[ObjectEvent]:
+def _parse(value: bytes | None) -> list[ObjectEvent | NotificationError]:
     found = object_events(value)
     if len(found) > MOST_OBJECTS:
         raise NotificationError(f"the notification names {len(found)} objects, more than {MOST_OBJECTS}")
     return found
 
 
+def _bad_notification(position: ObjectPosition, value: bytes | None, error: NotificationError) -> RejectedNotification:
+    return _rejected(position, _NO_OBJECT, value, DeadLetterReason.BAD_NOTIFICATION, str(error))
+
+
 def repeated_after(events: Events, known: Flags, window_seconds: int) -> Flags:
-    """Which of the events that are not `known` repeat an earlier event of the list (bool, one per event)."""
+    """Find the events that repeat an earlier event of the list.
+
+    Args:
+        events: in order.
+        known: events that don't count (bool, one per event).
+        window_seconds: events further apart are not repetitions.
+
+    Returns:
+        True for each event that is not `known` and repeats an earlier one that is not `known` (bool, one per event).
+    """
     result = np.zeros(len(events), np.bool_)
     rows = np.flatnonzero(~known)
     result[rows] = repeated(events.take(rows), window_seconds)

@@ -1,8 +1,8 @@
-"""The coordinates of events of files: a partition and an offset that no Kafka record can have.
+"""Coordinates of events of files: a partition and an offset that no Kafka record can have.
 
-The events of a file have the partition -1 - p and offsets from o * 2**28 on, where p and o are the partition and the
+The events of a file have the partition -1 - p and offsets from o * 2**28, where p and o are the partition and the
 offset of the file's notification: a notification has up to 2**4 objects, an object up to 2**24 events. So coordinates
-are unique over both sources, ascend in the order of notifications, and identify the notification.
+are unique across both sources, ascend in the order of notifications, and identify the notification.
 """
 
 from collections.abc import Mapping
@@ -12,15 +12,21 @@ import numpy as np
 import pyarrow as pa
 
 from gamelake.layers.bronze import RECORD_SCHEMA, header_lists
-from gamelake.schemas.framing import Ints
-from gamelake.streaming.files.notifications import ObjectName
-
-MOST_OBJECTS, MOST_EVENTS = 2**4, 2**24
+from gamelake.ledger.coordinates import MOST_EVENTS, MOST_OBJECTS
+from gamelake.model.arrays import Ints
+from gamelake.streaming.files.arrivals.notifications import ObjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectPosition:
-    """An object of a notification by its index in it; `microseconds` is the Kafka timestamp of the notification."""
+    """The position of an object in a notification.
+
+    Attributes:
+        partition: the Kafka partition of the notification.
+        offset: the Kafka offset of the notification.
+        index: of the object in the notification, from 0.
+        microseconds: the Kafka timestamp of the notification, in microseconds since 1970.
+    """
 
     partition: int
     offset: int
@@ -39,19 +45,26 @@ class ObjectPosition:
 
 
 def notification_of(partition: int, offset: int) -> tuple[int, int]:
-    """The partition and the offset of the notification of an event, from the event's coordinates."""
+    """Return the partition and the offset of an event's notification, from the event's coordinates."""
     return -1 - partition, offset // (MOST_EVENTS * MOST_OBJECTS)
 
 
 def headers_of(name: ObjectName) -> list[tuple[str, bytes]]:
-    """An object's name as the headers of its events."""
+    """Convert an object's name to the headers of its events."""
     headers: Mapping[str, str] = {"bucket": name.bucket, "object": name.key, "version": name.version, "etag": name.etag}
     return [(key, value.encode()) for key, value in headers.items() if value]
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectCoordinates:
-    """The coordinates of some objects, one element per object: partition, first offset, time, headers."""
+    """The coordinates of some objects, one element per object, in order.
+
+    Attributes:
+        partitions: the partition of the object's events (int64).
+        first_offsets: the offset of the object's first event (int64).
+        microseconds: the Kafka timestamp of the notification, in microseconds since 1970 (int64).
+        headers: the headers of the object's events.
+    """
 
     partitions: Ints
     first_offsets: Ints
@@ -59,12 +72,15 @@ class ObjectCoordinates:
     headers: pa.ListArray
 
     def records(self, values: pa.BinaryArray, objects: Ints, numbers: Ints) -> pa.RecordBatch:
-        """Events as records, in the columns of RECORD_SCHEMA.
+        """Build records from events.
 
         Args:
-            values: the Kafka values (binary).
+            values: the Kafka values (binary), one per event.
             objects: the index of each event's object (int64).
             numbers: the row of each event in its object, from 0 (int64).
+
+        Returns:
+            The columns of RECORD_SCHEMA, in the order of `values`.
         """
         columns = {
             "key": pa.nulls(len(values), pa.binary()),
@@ -78,7 +94,7 @@ class ObjectCoordinates:
 
 
 def object_coordinates(objects: list[tuple[ObjectPosition, ObjectName]]) -> ObjectCoordinates:
-    """The coordinates of objects, in their order."""
+    """Compute the coordinates of objects, in order."""
     return ObjectCoordinates(
         partitions=np.array([place.events_partition for place, _ in objects], np.int64),
         first_offsets=np.array([place.first_offset for place, _ in objects], np.int64),

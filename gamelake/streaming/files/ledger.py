@@ -1,4 +1,4 @@
-"""The table bronze/files: one row for each object that a notification named, with its outcome."""
+"""Writes the table bronze/files: one row for each object that a notification named, with its outcome."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,15 +8,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gamelake.delta.columns import MICROSECONDS_UTC, delta_schema_json
+from gamelake.delta.data_files import DataFile, write_rows
+from gamelake.delta.table_files import TableFiles
 from gamelake.layers.bronze import BRONZE_PARTITION
 from gamelake.model.naming import BRONZE_FILES
-from gamelake.storage.columns import MICROSECONDS_UTC
-from gamelake.storage.data_files import DataFile, write_rows
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.store import Store
-from gamelake.storage.tables import delta_schema_json
+from gamelake.objects.store import Store
+from gamelake.streaming.files.arrivals.notifications import ObjectName
 from gamelake.streaming.files.coordinates import ObjectPosition
-from gamelake.streaming.files.notifications import ObjectName
 
 FILES_SCHEMA = pa.schema(
     [
@@ -47,7 +46,17 @@ class ObjectOutcome(StrEnum):
 
 
 class ObjectResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A task's result for an object: its number of records, and how many of them became dead letters."""
+    """A task's result for an object.
+
+    Attributes:
+        position: of the object in its notification.
+        name: of the object; empty if the notification has no object.
+        outcome: of the object.
+        bytes: the stored size, from the notification.
+        records: the number of records; an object that becomes a dead letter counts as one.
+        dead_letters: the number of records that became dead letters.
+        overwrites: True if the key had another content before.
+    """
 
     position: ObjectPosition
     name: ObjectName
@@ -59,7 +68,7 @@ class ObjectResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def file_rows(results: Sequence[ObjectResult]) -> pa.Table:
-    """Results as rows, in the columns of FILES_SCHEMA and in their order."""
+    """Convert results to rows in the columns of FILES_SCHEMA, one per result, in order."""
     rows = [
         {
             "notified_at": datetime.fromtimestamp(each.position.microseconds / 1_000_000, UTC),
@@ -82,7 +91,15 @@ def file_rows(results: Sequence[ObjectResult]) -> pa.Table:
 
 
 def addition(store: Store, results: Sequence[ObjectResult]) -> tuple[TableFiles, ...]:
-    """Write the rows of a batch as data files, not committed; empty if the batch has no object."""
+    """Write the rows of a batch as data files, one for each day; commit nothing.
+
+    Args:
+        store: the lakehouse.
+        results: of the batch, at most one for each object.
+
+    Returns:
+        One entry for bronze/files; empty if the batch has no results.
+    """
     rows = file_rows(results)
     if not len(rows):
         return ()

@@ -7,21 +7,28 @@ from datetime import timedelta
 from typing import Self
 
 from gamelake.model.environment import Environment
-from gamelake.model.errors import SettingsError
-from gamelake.storage.settings import landing
-from gamelake.storage.store import Location
+from gamelake.objects.settings import landing
+from gamelake.objects.store import Location
+from gamelake.streaming.driver.settings import IngestSettings, shared
 from gamelake.streaming.files.chooser import OverwritePolicy
 from gamelake.streaming.files.plan import MIB, FileLimits
-from gamelake.streaming.settings import IngestSettings, shared
 
 NOTIFICATIONS = "files.notifications"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSettings:
-    """The settings of the job; `reading` are those of the stream of notifications.
+    """The settings of the job.
 
-    Files are read by the newest schema of `subject`; `events_stream` is the stream that reads events from Kafka.
+    Attributes:
+        reading: the settings of the stream of notifications.
+        subject: files are read with the newest usable schema of this subject.
+        landing: where files arrive.
+        prefix: of the keys of the files that are read.
+        limits: the largest size of a file.
+        overwritten: the policy for overwritten files.
+        remembered: the time for which an object's identity is kept.
+        events_stream: the name of the stream that reads events from Kafka.
     """
 
     reading: IngestSettings
@@ -60,23 +67,20 @@ class FilesSettings:
                 stored_bytes=env.whole("GAMELAKE_FILE_MAX_MIB", 256, 1, 1024) * MIB,
                 decompressed_bytes=env.whole("GAMELAKE_FILE_MAX_DECOMPRESSED_MIB", 1024, 1, 2047) * MIB,
             ),
-            overwritten=_overwritten(env.optional("GAMELAKE_FILES_OVERWRITTEN", OverwritePolicy.READ)),
+            overwritten=env.choice("GAMELAKE_FILES_OVERWRITTEN", OverwritePolicy, OverwritePolicy.READ),
             events_stream=env.optional("GAMELAKE_STREAM", "ingest_events"),
             remembered=timedelta(days=env.whole("GAMELAKE_FILES_REMEMBERED_DAYS", 14, 1, 366)),
         )
 
 
-def _overwritten(text: str) -> OverwritePolicy:
-    try:
-        return OverwritePolicy(text)
-    except ValueError:
-        known = " or ".join(each.value for each in OverwritePolicy)
-        raise SettingsError(f"GAMELAKE_FILES_OVERWRITTEN is '{text}'; it must be {known}") from None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllSourcesSettings:
-    """The settings of both ingest jobs in one process: each has its own metrics port and heartbeat file."""
+    """The settings of both ingest jobs in one process: each has its own metrics port and heartbeat file.
+
+    Attributes:
+        events: of the job that reads events from Kafka.
+        files: of the job that reads files.
+    """
 
     events: IngestSettings
     files: FilesSettings

@@ -1,14 +1,12 @@
 """Finds events of files that silver has already: only data files with overlapping event times are read.
 
-Data files never change, so a worker process keeps their identities from task to task: up to a limit in memory, the
-rest in local files, 16 bytes per event. So silver may be larger than memory.
+Data files never change, so a worker process keeps their identities from task to task
+(`gamelake.streaming.dedup.worker_memory`). So silver may be larger than the memory.
 """
 
 import time
-import uuid
-from collections import Counter
-from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,21 +15,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from gamelake.delta.file_bounds import bounds_of
+from gamelake.delta.log.codec import FileEntry, file_entries, object_path
+from gamelake.delta.tables import open_table
 from gamelake.layers.identity import Identities
-from gamelake.layers.known_events import ANY_TIME, Events, Flags, KnownEvents, on_disk, repeated
+from gamelake.layers.known_events import ANY_TIME, Events, KnownEvents
 from gamelake.layers.routing import NOWHERE, Router
+from gamelake.ledger.manifests import EventsFile
+from gamelake.model.arrays import Flags
 from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.storage.datasets import file_system
-from gamelake.storage.delta_log import FileEntry, live_files, object_path
-from gamelake.storage.manifests import EventsFile, EventsSection
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
-from gamelake.streaming.cross_source import EVENTS_OF_FILES
-from gamelake.streaming.duplicates import EVENT_ID, CandidateEvents, count_by_game, rows_with_id
+from gamelake.objects.store import Store
+from gamelake.scans.datasets import file_system
+from gamelake.streaming.dedup.candidates import EVENT_ID, EVENT_TIME, CandidateEvents, IdentifiedEvents
+from gamelake.streaming.dedup.identity_files import EVENTS_OF_FILES, write_identities
+from gamelake.streaming.dedup.worker_memory import WorkerMemory
 from gamelake.streaming.files.plan import FileDedupPlan
 
-_GAME, _ID, _TIME = "game_name", "event_id", "event_time"
+_GAME = "game_name"
 _FOR_EVER = 2**63 - 1
 _ROWS_AT_ONCE = 65_536
 _RUN = 1_000_000
@@ -40,45 +41,17 @@ _RUN = 1_000_000
 OBJECTS, KEYS = 0, 1
 
 
-@dataclass(slots=True)
-class _Memory:
-    """The identities of data files by path, and how many of each file are in memory."""
-
-    files: dict[str, KnownEvents] = field(default_factory=dict)
-    held: dict[str, int] = field(default_factory=dict)
-
-    def keep(self, path: str, runs: Iterable[Events], most: int) -> KnownEvents:
-        """Keep the identities of a file, in memory if all files together have at most `most` there."""
-        kept, held = [], 0
-        for run in runs:
-            fits = sum(self.held.values()) + held + len(run) <= most
-            held += len(run) if fits else 0
-            kept.append(run.sorted() if fits else on_disk(run.sorted()))
-        self.files[path], self.held[path] = KnownEvents(ANY_TIME, kept), held
-        return self.files[path]
-
-    def keep_only(self, live: Set[str]) -> None:
-        """Drop files that silver no longer has."""
-        for path in self.files.keys() - live:
-            del self.files[path], self.held[path]
-
-
-# One for all tasks of a worker process, of one lakehouse and seed.
-_memories: dict[tuple[str, str], _Memory] = {}
-
-
-def forget() -> None:
-    """Drop what this worker process has cached."""
-    _memories.clear()
-
-
 @dataclass
 class SilverIds:
-    """The event ids of silver/events at a version, and of some uncommitted files.
+    """The event ids of silver/events at a version, and of some uncommitted files; for one thread.
 
     Attributes:
-        version: None if the table does not exist.
-        remembered: how many identities may be kept in memory from task to task.
+        store: the lakehouse.
+        version: of the table; None if the table does not exist.
+        uncommitted: files that are searched whatever their event times.
+        router: chooses the table of an event, which is part of its identity.
+        identities: computes identities.
+        memory: of the process.
     """
 
     store: Store
@@ -86,27 +59,24 @@ class SilverIds:
     uncommitted: tuple[FileEntry, ...]
     router: Router
     identities: Identities
-    remembered: int
+    memory: WorkerMemory
 
     def have(self, events: Events, first: int, last: int) -> Flags:
-        """Which events silver has (bool, one per event); all have times from `first` to `last` (microseconds)."""
+        """Find the events that silver has (bool, one per event, in order).
+
+        Args:
+            events: in any order.
+            first: the least event time of the events, in microseconds since 1970.
+            last: the greatest event time of the events, in microseconds since 1970.
+
+        Raises:
+            StoreError: vacuum has deleted a data file of the version.
+        """
         found = np.zeros(len(events), np.bool_)
         for file in self._overlapping(first, last):
-            found |= self._known(file).have(events)
+            for known in self.memory.data_file(self.identities.seed, file.path, self._runs(file)):
+                found |= known.have(events)
         return found
-
-    def _known(self, file: FileEntry) -> KnownEvents:
-        known = self._memory.files.get(file.path)
-        return self._memory.keep(file.path, self._runs(file), self.remembered) if known is None else known
-
-    @cached_property
-    def _memory(self) -> _Memory:
-        key = (self.store.location.uri, self.identities.seed)
-        if key not in _memories:
-            forget()
-            _memories[key] = _Memory()
-        _memories[key].keep_only({file.path for file, _, _ in self._files} | {file.path for file in self.uncommitted})
-        return _memories[key]
 
     @cached_property
     def _folder(self) -> fs.FileSystem:
@@ -118,28 +88,23 @@ class SilverIds:
 
     @cached_property
     def _files(self) -> list[tuple[FileEntry, int, int]]:
-        """The files of the version, each with its least and greatest event time in microseconds."""
+        """The files of the version, each with its least and greatest event time in microseconds since 1970."""
         if self.version is None:
             return []
         handle = open_table(self.store.location, SILVER_EVENTS, self.version)
-        actions = pa.table(handle.get_add_actions(flatten=True))
-        bounds = [
-            actions[name].cast(pa.int64()).to_pylist() if name in actions.column_names else [None] * len(actions)
-            for name in (f"min.{_TIME}", f"max.{_TIME}")
-        ]
-        by_path = {
-            path: (-_FOR_EVER if least is None else least, _FOR_EVER if most is None else most)
-            for path, least, most in zip(actions["path"].to_pylist(), *bounds, strict=True)
-        }
-        # An event that was deleted since is a duplicate still.
-        return [(file, *by_path[file.path]) for file in live_files(handle, with_deleted_rows=True)]
+        actions = pa.table(handle.get_add_actions(flatten=False))
+        least, most = (bounds.cast(pa.int64()) for bounds in bounds_of(actions, EVENT_TIME))
+        # With rows that were deleted since: a deleted event still counts as ingested.
+        files = file_entries(actions)
+        self.memory.keep_data_files({file.path for file in (*files, *self.uncommitted)})
+        return [*zip(files, _filled(least, -_FOR_EVER), _filled(most, _FOR_EVER), strict=True)]
 
     def _overlapping(self, first: int, last: int) -> list[FileEntry]:
         found = [file for file, least, most in self._files if least <= last and most >= first]
         return [*found, *self.uncommitted]
 
     def _runs(self, file: FileEntry) -> Iterator[Events]:
-        """The identities of a data file in parts that can be sorted in memory."""
+        """Yield the identities of a data file in parts that can be sorted in memory."""
         parts: list[Events] = []
         for rows in self.rows(file):
             parts.append(self._identified(rows))
@@ -150,68 +115,64 @@ class SilverIds:
             yield Events.joined(parts)
 
     def rows(self, file: FileEntry) -> Iterator[pa.RecordBatch]:
-        """The columns game_name and event_id (string) of a data file, in batches."""
+        """Yield the columns game_name and event_id (string) of a data file, in batches in the order of its rows.
+
+        Raises:
+            StoreError: the file is missing.
+        """
         try:
             with self._folder.open_input_file(self._path(file)) as content:
-                yield from pq.ParquetFile(content, pre_buffer=True).iter_batches(_ROWS_AT_ONCE, columns=[_GAME, _ID])
+                rows = pq.ParquetFile(content, pre_buffer=True)
+                yield from rows.iter_batches(_ROWS_AT_ONCE, columns=[_GAME, EVENT_ID])
         except FileNotFoundError:
             gone = f"{SILVER_EVENTS}/{file.relative_path} is missing: vacuum deleted a file that a batch needs"
             raise StoreError(gone) from None
 
     def _identified(self, rows: pa.RecordBatch) -> Events:
         codes = self.router.route(rows.column(_GAME))
-        known = np.flatnonzero((codes != NOWHERE) & rows.column(_ID).is_valid().to_numpy(zero_copy_only=False))
-        high, rest = self.identities.of(self.router.tables, codes[known], rows.column(_ID).take(pa.array(known)))
+        known = np.flatnonzero((codes != NOWHERE) & rows.column(EVENT_ID).is_valid().to_numpy(zero_copy_only=False))
+        high, rest = self.identities.of(self.router.tables, codes[known], rows.column(EVENT_ID).take(pa.array(known)))
         return Events.of(high, rest, np.full(len(known), ANY_TIME, np.int64))
 
 
-class SilverDuplicateFilter:
-    """Finds events of a task that silver, an earlier file or another task has; events without an id are never found."""
+def _filled(bounds: pa.ChunkedArray, value: int) -> list[int]:
+    filled: list[int] = pc.fill_null(bounds, pa.scalar(value, pa.int64())).to_pylist()
+    return filled
 
-    def __init__(self, plan: FileDedupPlan, store: Store, router: Router, claimed: bytes) -> None:
+
+class SilverEvents:
+    """The events of files that count as ingested: those of silver, and those that another task of the batch ingests.
+
+    See `IngestedEvents` for the methods. Events without an id are never compared.
+
+    Args:
+        plan: of the search.
+        store: the lakehouse.
+        router: chooses the table of an event.
+        claimed: the identities of events that another task ingests, 16 bytes each.
+        memory: of the process.
+    """
+
+    window_seconds = ANY_TIME
+
+    def __init__(self, plan: FileDedupPlan, store: Store, router: Router, claimed: bytes, memory: WorkerMemory) -> None:
         self._plan = plan
         self._store = store
         self._identities = Identities(plan.seed)
-        self._silver = SilverIds(store, plan.silver, plan.uncommitted, router, self._identities, plan.remembered)
-        self._taken = KnownEvents(ANY_TIME)
+        self._silver = SilverIds(store, plan.silver, plan.uncommitted, router, self._identities, memory)
+        self._claimed = KnownEvents(ANY_TIME)
         if claimed:
-            self._taken.add(Events.decode(claimed))
-        self._unwritten: list[Events] = []
-        self._counts: Counter[str] = Counter()
+            self._claimed.add(Events.decode(claimed))
 
-    def duplicates(self, seen: CandidateEvents) -> Flags:
-        """Which events are duplicates (bool, one per event); the others count as ingested from now on."""
-        result = np.zeros(len(seen.codes), np.bool_)
-        rows = rows_with_id(seen)
-        if not len(rows):
-            return result
-        ids = seen.events.column(EVENT_ID).take(pa.array(rows))
-        high, rest = self._identities.of(seen.tables, seen.codes[rows], ids)
-        events = Events.of(high, rest, np.full(len(rows), ANY_TIME, np.int64))
-        result[rows] = self._take(events, seen.events.column("event_time").take(pa.array(rows)))
-        self._counts += count_by_game(seen, result)
-        return result
+    def identify(self, candidates: CandidateEvents) -> Iterator[IdentifiedEvents]:
+        """Identify candidates, and compare them with the files of silver that overlap their event times."""
+        rows = np.arange(len(candidates.codes))
+        events = candidates.identified(self._identities, np.full(len(rows), ANY_TIME, np.int64))
+        span = pc.min_max(candidates.events.column(EVENT_TIME).cast(pa.int64())).as_py()
+        are_known = self._claimed.have(events) | self._silver.have(events, span["min"], span["max"])
+        yield IdentifiedEvents(EVENTS_OF_FILES, rows, events, are_known)
 
-    def _take(self, events: Events, times: pa.TimestampArray) -> Flags:
-        known = self._taken.have(events)
-        span = pc.min_max(times.cast(pa.int64())).as_py()
-        known |= self._silver.have(events, span["min"], span["max"])
-        new = np.flatnonzero(~known)
-        again = repeated(events.take(new), ANY_TIME)
-        known[new[again]] = True
-        accepted = events.take(new[~again])
-        if len(accepted):
-            self._taken.add(accepted)
-            self._unwritten.append(accepted)
-        return known
-
-    def write(self) -> tuple[EventsFile | None, dict[str, int]]:
-        """Write the identities since the last call as one file; gives it, and the number of duplicates by game."""
-        counts, self._counts = dict(self._counts), Counter()
-        if not self._unwritten:
-            return None, counts
-        events, self._unwritten = Events.joined(self._unwritten), []
-        path = f"{self._plan.folder}/{self._plan.batch_id:012d}-{uuid.uuid4()}"
-        self._store.put(path, events.encode())
-        section = EventsSection(partition=EVENTS_OF_FILES, start=0, events=len(events), newest=int(time.time()))
-        return EventsFile(path=path, sections=(section,)), counts
+    def write(self, accepted: Mapping[int, Events]) -> EventsFile:
+        """Write the identities of accepted events as one file; they are as new as the file."""
+        sections = {partition: (events, int(time.time())) for partition, events in accepted.items()}
+        return write_identities(self._store, self._plan.folder, self._plan.batch_id, sections)

@@ -10,30 +10,36 @@ import pyarrow as pa
 
 from gamelake.layers.routing import Router
 from gamelake.model.dead_letter_reasons import DeadLetterReason
-from gamelake.model.errors import StoreError
-from gamelake.schemas.compiler import message_at
+from gamelake.model.worker_cache import per_worker
+from gamelake.objects.store import Store
 from gamelake.schemas.decoder import Rejects
-from gamelake.schemas.event_schemas import FIRST_MESSAGE
-from gamelake.schemas.registry import SchemaRegistry
-from gamelake.schemas.schema_cache import MissingSchema, SchemaCache
-from gamelake.storage.store import Store
-from gamelake.streaming.duplicates import DuplicateFilter, NoOpDuplicateFilter
+from gamelake.streaming.dedup.duplicates import DuplicateFilter
+from gamelake.streaming.dedup.ingested import OtherSources
+from gamelake.streaming.dedup.worker_memory import worker_memory
+from gamelake.streaming.files.arrivals.landing import LandingBucket
 from gamelake.streaming.files.coordinates import object_coordinates
-from gamelake.streaming.files.fetching import Fetcher, RefusedObject
-from gamelake.streaming.files.landing import LandingBucket
+from gamelake.streaming.files.fetching import Fetcher
+from gamelake.streaming.files.file_schema import file_reader
 from gamelake.streaming.files.ledger import ObjectOutcome, ObjectResult
 from gamelake.streaming.files.plan import FilesPlan, NamedObject, RejectedNotification, TaskInput, decode_task_input
-from gamelake.streaming.files.reading import FileContent, FileReader, FileRows, UnreadableFile
-from gamelake.streaming.files.silver_ids import SilverDuplicateFilter
+from gamelake.streaming.files.reading import FileReader, FileRows, StoredFile
+from gamelake.streaming.files.refusals import RefusedObject
+from gamelake.streaming.files.silver_ids import SilverEvents
 from gamelake.streaming.plan import TaskPlan, TaskReport
-from gamelake.streaming.task import Chunk
+from gamelake.streaming.tasks.task import Chunk
 
-# One reader for all tasks of a worker process: its schema is compiled once.
-_readers: dict[tuple[str, int], FileReader] = {}
+# If an object can't be read, this many other objects show if the store answers.
+_PROBED = 3
 
 
 class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One chunk of one task; `results` are in the last chunk, one for each object of the task."""
+    """The report of one chunk of one task.
+
+    Attributes:
+        task: the number of the task.
+        report: of the chunk.
+        results: one for each object and each rejected notification of the task, in the report of the last chunk.
+    """
 
     task: int
     report: TaskReport
@@ -42,7 +48,11 @@ class FilesReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class FilesTask:
-    """The function that Spark maps over the task inputs of a batch (`mapPartitions`)."""
+    """The function that Spark maps over the task inputs of a batch (`mapPartitions`).
+
+    Attributes:
+        plan: of the batch.
+    """
 
     plan: FilesPlan
 
@@ -55,7 +65,12 @@ class FilesTask:
 
 @dataclass
 class _TaskRun:
-    """The run of one task input."""
+    """The run of one task input.
+
+    Attributes:
+        plan: of the batch.
+        task: the input.
+    """
 
     plan: FilesPlan
     task: TaskInput
@@ -64,7 +79,7 @@ class _TaskRun:
     _dead: Counter[int] = field(default_factory=Counter)
 
     def reports(self) -> Iterator[FilesReport]:
-        """Read all objects; the last report has their results."""
+        """Read all objects, and yield a report per chunk; the last report has the results of the objects."""
         reading = self.plan.reading
         chunk = Chunk(reading, self._filter(reading))
         objects = self.task.objects
@@ -72,28 +87,30 @@ class _TaskRun:
         for rejected in self.task.rejected:
             _dead_letter(chunk, rejected)
         for rows in _reader(self.plan).read(self._files()):
-            if isinstance(rows, UnreadableFile):
-                self._refused.append(RefusedObject(rows.index, DeadLetterReason.UNREADABLE_FILE, rows.detail))
+            if isinstance(rows, RefusedObject):
+                self._refused.append(rows)
                 continue
-            self._take(chunk, where.records(rows.events.values, rows.indexes, rows.numbers), rows)
-            if chunk.is_full():
-                yield FilesReport(task=self.task.number, report=chunk.flush(), results=())
+            for report in self._take(chunk, where.records(rows.events.values, rows.indexes, rows.numbers), rows):
+                yield FilesReport(task=self.task.number, report=report, results=())
         for refused in self._refused:
             if refused.reason is not None:
                 _dead_letter(chunk, _rejected(objects[refused.index], refused.reason, refused.detail))
         yield FilesReport(task=self.task.number, report=chunk.flush(), results=tuple(self._results()))
 
     def _filter(self, reading: TaskPlan) -> DuplicateFilter:
-        if self.plan.dedup is None:
-            return NoOpDuplicateFilter()
-        router = Router(reading.contract, reading.unlisted_tables)
-        return SilverDuplicateFilter(self.plan.dedup, Store(reading.lakehouse), router, self.task.claimed)
+        dedup = self.plan.dedup
+        if dedup is None:
+            return DuplicateFilter()
+        store, router = Store(reading.lakehouse), Router(reading.contract, reading.unlisted_tables)
+        memory = worker_memory(store, dedup.remembered, {dedup.seed, *(each.seed for each in reading.other_sources)})
+        silver = SilverEvents(dedup, store, router, self.task.claimed, memory)
+        return DuplicateFilter(silver, OtherSources(reading.other_sources, store, memory))
 
-    def _take(self, chunk: Chunk, records: pa.RecordBatch, rows: FileRows) -> None:
+    def _take(self, chunk: Chunk, records: pa.RecordBatch, rows: FileRows) -> Iterator[TaskReport]:
         self._counts.update(_counted(rows.indexes))
         bad = np.array(rows.events.rejects.rows, np.int64)
         if not len(bad):
-            chunk.take(records)
+            yield from chunk.take(records)
             return
         self._dead.update(_counted(rows.indexes[bad]))
         rejects = rows.events.rejects
@@ -101,21 +118,21 @@ class _TaskRun:
             records.take(pa.array(bad)), Rejects(list(range(len(bad))), rejects.reasons, self._where(rows, bad))
         )
         good = np.setdiff1d(np.arange(len(records)), bad)
-        if len(good):
-            chunk.take(records.take(pa.array(good)))
+        yield from chunk.take(records.take(pa.array(good)))
 
     def _where(self, rows: FileRows, bad: np.ndarray) -> list[str]:
-        """The details of rejected rows, each with its object and row number."""
+        """Return the details of rejected rows, each with its object and row number."""
         objects = self.task.objects
         return [
             f"row {rows.numbers[row] + 1} of {objects[rows.indexes[row]].name.key}: {detail}"
             for row, detail in zip(bad, rows.events.rejects.details, strict=True)
         ]
 
-    def _files(self) -> Iterator[FileContent]:
-        """The files that can be read; the others are added to `_refused`."""
-        fetcher = Fetcher(LandingBucket(self.plan.landing), self.plan.limits, self.plan.readers)
-        for each in fetcher.files(self.task.objects):
+    def _files(self) -> Iterator[StoredFile]:
+        """Yield the files that can be read; add the others to `_refused`."""
+        objects = self.task.objects
+        landing = LandingBucket(self.plan.landing, [each.name.key for each in objects[:_PROBED]])
+        for each in Fetcher(landing, self.plan.limits, self.plan.readers).files(objects):
             if isinstance(each, RefusedObject):
                 self._refused.append(each)
             else:
@@ -172,18 +189,10 @@ def _dead_letter(chunk: Chunk, rejected: RejectedNotification) -> None:
 
 def _reader(plan: FilesPlan) -> FileReader:
     key = (plan.reading.lakehouse.uri, plan.schema_id)
-    if key not in _readers:
-        cache = SchemaCache(
-            SchemaRegistry(plan.reading.registry_url), Store(plan.reading.lakehouse), plan.reading.schema_wait
-        )
-        schema = cache.get(plan.schema_id)
-        if isinstance(schema, MissingSchema):
-            raise StoreError(f"schema {plan.schema_id}, by which files are read, is not available: {schema.detail}")
-        _readers[key] = FileReader(message_at(schema, FIRST_MESSAGE), plan.schema_id)
-    return _readers[key]
+    return per_worker(FileReader, key, lambda: file_reader(plan.reading, plan.schema_id))
 
 
 def unpack(rows: Sequence[bytes]) -> list[FilesReport]:
-    """The reports of a job, in the order of task numbers."""
+    """Decode the reports of a job (MessagePack), and return them in the order of task numbers."""
     reports = [msgspec.msgpack.decode(row, type=FilesReport) for row in rows]
     return sorted(reports, key=lambda report: report.task)

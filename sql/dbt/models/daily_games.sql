@@ -1,7 +1,8 @@
 SELECT
     event_date,
     game_name,
-    count(DISTINCT gamer_id) AS players,
-    count(*) AS events
+    {{ Metric('players') }} AS players,
+    {{ Metric('events') }} AS events
 FROM {{ source('silver', 'events') }}
+WHERE {{ Dimension('event__is_game_event') }}
 GROUP BY event_date, game_name

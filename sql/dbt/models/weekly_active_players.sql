@@ -1,7 +1,7 @@
 SELECT
     days.event_date,
     days.game_name,
-    count(DISTINCT events.gamer_id) AS players
+    {{ Metric('players') }} AS players
 FROM {{ ref('daily_games') }} AS days
 INNER JOIN {{ source('silver', 'events') }} AS events
     ON

@@ -1,16 +1,16 @@
 -- All players of all time, of all games.
 -- Grain: one row per game_name and gamer_id.
--- Column game_name: the title
+-- Column game_name: {{ Dimension('event__game_name') }}
 -- Column gamer_id: the player's pseudonym; the same for one player of one game
--- Column sessions: sessions that the player began
--- Column events: events of the player
--- Column first_seen: the player's first event
--- Column last_seen: the player's latest event
--- Column bookings: all that the player has paid, in US dollars
+-- Column sessions_begun: {{ Metric('sessions_begun') }}
+-- Column events: {{ Metric('events') }}
+-- Column first_seen: {{ Metric('first_event') }}
+-- Column last_seen: {{ Metric('last_event') }}
+-- Column bookings: {{ Metric('bookings') }}
 SELECT
     game_name,
     gamer_id,
-    session_count AS sessions,
+    session_count AS sessions_begun,
     event_count AS events,
     min_timestamp AS first_seen,
     max_timestamp AS last_seen,

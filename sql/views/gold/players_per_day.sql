@@ -1,21 +1,43 @@
 -- Each game's day in figures.
--- Grain: one row per event_date and game_name with players.
--- Column event_date: the day in UTC
--- Column game_name: the title
--- Column players: different players (DAU)
--- Column payers: different players who bought something
--- Column sessions: sessions that were begun
--- Column purchases: purchases with an amount
--- Column bookings: what they amount to, in US dollars
--- Column arpdau: bookings for each player of the day, in US dollars
+-- Grain: one row per event_date and game_name with events; those without a known player count for purchases and bookings.
+-- Column event_date: {{ Dimension('event__event_date') }}
+-- Column game_name: {{ Dimension('event__game_name') }}
+-- Column players: {{ Metric('players') }} (DAU)
+-- Column payers: {{ Metric('payers') }}
+-- Column sessions: {{ Metric('sessions') }}
+-- Column purchases: {{ Metric('purchases') }}
+-- Column bookings: {{ Metric('bookings') }}
+-- Column arpdau: {{ Metric('arpdau') }}
+WITH played AS (
+    SELECT
+        event_date,
+        game_name,
+        count(*) AS sessions
+    FROM gold.sessions
+    GROUP BY event_date, game_name
+),
+days AS (
+    SELECT
+        event_date,
+        game_name,
+        count(gamer_id) AS players,
+        count(gamer_id) FILTER (WHERE purchase_count > 0) AS payers,
+        sum(purchase_count) AS purchases,
+        coalesce(CAST(sum(bookings) AS double), 0e0) AS bookings
+    FROM gold.all_player_days
+    WHERE event_count > 0
+    GROUP BY event_date, game_name
+)
 SELECT
-    event_date,
-    game_name,
-    count(*) AS players,
-    count(*) FILTER (WHERE purchases > 0) AS payers,
-    sum(sessions) AS sessions,
-    sum(purchases) AS purchases,
-    sum(bookings) AS bookings,
-    sum(bookings) / count(*) AS arpdau
-FROM gold.player_days
-GROUP BY event_date, game_name
+    days.event_date,
+    days.game_name,
+    days.players,
+    days.payers,
+    coalesce(played.sessions, 0) AS sessions,
+    days.purchases,
+    days.bookings,
+    days.bookings / nullif(days.players, 0) AS arpdau
+FROM days
+LEFT JOIN played
+    ON days.event_date = played.event_date
+    AND days.game_name = played.game_name

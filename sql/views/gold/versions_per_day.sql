@@ -1,20 +1,22 @@
 -- Each game's day by platform and version.
 -- Grain: one row per event_date, game_name, platform and app_version with players.
 -- For each game: of those in contracts/games.yaml that have the table.
--- Column event_date: the day in UTC
--- Column game_name: the title
--- Column platform: the device's platform
--- Column app_version: the game's version
--- Column players: distinct players; a player of two versions on one day counts for both
--- Column payers: distinct players who bought something
--- Column sessions: different sessions
--- Column bookings: what was paid, in US dollars
--- Column median_purchase: the middle one of the day's prices, in US dollars
+-- Column event_date: {{ Dimension('event__event_date') }}
+-- Column game_name: {{ Dimension('event__game_name') }}
+-- Column platform: {{ Dimension('event__platform') }}
+-- Column app_version: {{ Dimension('event__app_version') }}
+-- Column version_order: orders versions: 1.9 before 1.10, a pre-release before its release
+-- Column players: {{ Metric('players') }}; a player of two versions on one day counts for both
+-- Column payers: {{ Metric('payers') }}
+-- Column sessions: {{ Metric('sessions') }}
+-- Column bookings: {{ Metric('bookings') }}
+-- Column median_purchase: {{ Metric('median_purchase') }}
 SELECT
     event_date,
     '{game_name}' AS game_name,
     platform,
     app_version,
+    regexp_replace(regexp_replace(app_version, '([0-9]+)', '0000000000$1'), '0*([0-9]{10})', '$1') || '.' AS version_order,
     players,
     payers,
     sessions,

@@ -1,12 +1,12 @@
 -- What players bought, of all games.
 -- Grain: one row per purchase with an amount.
--- Column event_date: the day in UTC; a condition on it decides which files are read
+-- Column event_date: {{ Dimension('event__event_date') }}; a condition on it decides which files are read
 -- Column event_time: when it was bought
--- Column game_name: the title, as the game spells it
+-- Column game_name: {{ Dimension('event__game_name') }}
 -- Column gamer_id: the buyer's pseudonym
 -- Column session_id: the session
--- Column platform: the device's platform
--- Column app_version: the game's version
+-- Column platform: {{ Dimension('event__platform') }}
+-- Column app_version: {{ Dimension('event__app_version') }}
 -- Column amount: the price paid, in US dollars
 -- Column event_id: the id of the purchase event
 SELECT
@@ -20,5 +20,4 @@ SELECT
     amount,
     event_id
 FROM silver.events
-WHERE event_name = 'purchase'
-  AND amount IS NOT NULL
+WHERE {{ Dimension('event__is_purchase') }}

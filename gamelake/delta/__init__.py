@@ -1,0 +1,1 @@
+"""Delta tables: their logs, commits and data files, and the protocol that a writer must follow."""

@@ -1,0 +1,188 @@
+"""The KPIs of one game: computes the rows of its changed days in each KPI table from gold's tables."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from gamelake.scans.sql_engine import Engine
+from gamelake.serving.kpis.numbers import PLAYER_KEY, KnownPlayers, NewPlayers, Numbers
+from gamelake.serving.kpis.sets import GameSets, activity, after, as_set, before, retention
+from gamelake.serving.kpis.sources import (
+    HOURS,
+    PLAYER_DAYS,
+    SESSIONS,
+    GoldSources,
+    SourceChanges,
+    changed_sql,
+    portions,
+)
+from gamelake.serving.kpis.tables import ACTIVE_PLAYERS, DAILY, MONTH, RETENTION, RETENTION_DAYS, KpiTable
+
+_EPOCH = date(1970, 1, 1)
+_ASKED = "SEMI JOIN asked USING (event_date, game_name)"
+_PLAYED = f"""
+    SELECT event_date, purchase_count > 0 AS paid, {PLAYER_KEY} AS key
+    FROM all_player_days {_ASKED} WHERE {PLAYER_DAYS.rows}"""  # noqa: S608 # constants
+# Numbered in order of first appearance: players of the same days get neighbouring numbers, and such sets are small.
+_UNKNOWN = f"""
+    SELECT gamer_id, {PLAYER_KEY} AS key, min(event_date) AS first
+    FROM all_player_days {_ASKED} WHERE {PLAYER_DAYS.rows} AND {PLAYER_KEY} IN (SELECT key FROM unknown)
+    GROUP BY game_name, gamer_id ORDER BY first, gamer_id"""  # noqa: S608 # constants
+_PROVISIONAL = "CAST(event_date AS TIMESTAMP) + INTERVAL 1 DAY + INTERVAL 180 MINUTES AS provisional_until"
+_DAILY = f"""
+    WITH happened AS (
+      SELECT event_date, game_name, sum(events) AS events, sum(purchases) AS purchases,
+        coalesce(sum(bookings), 0) AS bookings
+      FROM kpi_hourly {_ASKED} WHERE {HOURS.rows} GROUP BY ALL),
+    played AS (
+      SELECT event_date, game_name, count(*) AS sessions,
+        quantile_cont(epoch(ended - began), [0.5, 0.9, 0.99]) AS seconds
+      FROM all_sessions {_ASKED} WHERE {SESSIONS.rows} GROUP BY ALL)
+    SELECT event_date, game_name, events, purchases, bookings, active_players, payers,
+      payers / nullif(active_players, 0) AS conversion,
+      CAST(bookings AS DOUBLE) / nullif(active_players, 0) AS arpdau,
+      CAST(bookings AS DOUBLE) / nullif(payers, 0) AS arppu,
+      coalesce(sessions, 0) AS sessions,
+      seconds[1] AS session_seconds_p50, seconds[2] AS session_seconds_p90, seconds[3] AS session_seconds_p99,
+      {_PROVISIONAL}
+    FROM happened JOIN asked USING (event_date, game_name) LEFT JOIN played USING (event_date, game_name)
+    """  # noqa: S608 # constants
+_ACTIVITY = f"SELECT *, {_PROVISIONAL} FROM activity"  # noqa: S608 # constants
+SQL = (*map(changed_sql, (PLAYER_DAYS, SESSIONS, HOURS)), _PLAYED, _UNKNOWN, _DAILY, _ACTIVITY)
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """New rows of one game in one KPI table.
+
+    Attributes:
+        table: the KPI table.
+        game: the game's title.
+        days: the days whose former rows the new ones replace.
+        rows: all columns of the table, one row per day that has players.
+    """
+
+    table: KpiTable
+    game: str
+    days: set[date]
+    rows: pa.Table
+
+    @property
+    def touched(self) -> pa.Table:
+        """The key columns of the rows to replace: the day (date32, ascending) and the game (string)."""
+        days = pa.array(sorted(self.days), pa.date32())
+        return pa.table(
+            {self.table.keys[0]: days, "game_name": pa.repeat(pa.scalar(self.game, pa.string()), len(days))}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GameKpis:
+    """Computes the KPI rows that the changed days of a game affect.
+
+    Attributes:
+        game: the game's title.
+        sets: the game's sets of players: the committed ones, and those that this computes.
+        sources: the gold tables that KPIs are computed from.
+        changes: the changes of these tables, by path.
+        known: the index of players who have numbers.
+        new_players: receives the players that this numbers.
+        sql: the engine that computes the rows.
+        progress: is called after each part of the days, since all days of a large game take minutes.
+    """
+
+    game: str
+    sets: GameSets
+    sources: GoldSources
+    changes: Mapping[str, SourceChanges]
+    known: KnownPlayers
+    new_players: NewPlayers
+    sql: Engine
+    progress: Callable[[], None]
+
+    def compute(self, days: Sequence[date], cohorts: set[date], today: date) -> list[TableChange]:
+        """Compute the rows of the changed days and of all days that depend on them, and write the sets' new files.
+
+        Args:
+            days: the days that changed, in ascending order.
+            cohorts: the first days of players whose retention is known from today on.
+            today: the day of the platform's clock, in UTC.
+
+        Returns:
+            One change for each of the tables DAILY, ACTIVE_PLAYERS and RETENTION.
+
+        Raises:
+            FileNotFoundError: a file of gold is deleted already.
+        """
+        files = {
+            source.path: self.changes[source.path].files_of(self.game, days)
+            for source in (PLAYER_DAYS, SESSIONS, HOURS)
+        }
+        every_file = {day: [file for of_source in files.values() for file in of_source[day]] for day in days}
+        daily = [DAILY.schema.empty_table()]
+        for part in portions(days, every_file):
+            for source in (PLAYER_DAYS, SESSIONS, HOURS):
+                found = {file.path: file for day in part for file in files[source.path][day]}
+                self.sources.give(self.sql, source.name, self.changes[source.path], list(found.values()))
+            self._give_asked(dict.fromkeys(part, (0, 0)))
+            self.sets.take(self._players(part))
+            self._give_asked({day: (len(self.sets.of(day).active), len(self.sets.of(day).payers)) for day in part})
+            daily.append(self._rows(DAILY, _DAILY))
+            self.progress()
+        return [TableChange(DAILY, self.game, set(days), pa.concat_tables(daily)), *self._following(cohorts, today)]
+
+    def _players(self, days: Sequence[date]) -> dict[date, tuple[BitMap, BitMap]]:
+        """Return the players and payers of some days, as sets of numbers; number the players who have none yet."""
+        played = self.sql.table(_PLAYED)
+        keys = played.column("key").to_numpy()
+        numbers, known = self.known.find(keys)
+        if not known.all():
+            self._number(np.unique(keys[~known]))
+            numbers, _ = self.known.find(keys)
+        of_day = played.column("event_date").cast(pa.int32()).to_numpy()
+        paid = played.column("paid").to_numpy()
+        found = {}
+        for day in days:
+            here = of_day == (day - _EPOCH).days
+            found[day] = as_set(numbers[here]), as_set(numbers[here & paid])
+        return found
+
+    def _number(self, keys: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+        self.sql.give("unknown", pa.table({"key": keys}))
+        unknown = self.sql.table(_UNKNOWN)
+        numbers: Numbers = self.known.number(self.game, unknown.column("key").to_numpy())
+        self.new_players.add(self.game, unknown.column("gamer_id"), numbers)
+
+    def _following(self, cohorts: set[date], today: date) -> list[TableChange]:
+        """Compute the rows of activity and retention that depend on the players of the changed days."""
+        moved = self.sets.moved
+        active = {each for day in moved for each in after(day, range(MONTH))}
+        cohorts = cohorts | self.sets.cohorts | {each for day in moved for each in before(day, RETENTION_DAYS)}
+        self.sql.give("activity", _of_dicts(activity(self.sets, sorted(active & self.sets.days)), ACTIVE_PLAYERS))
+        returned = _of_dicts(retention(self.sets, sorted(cohorts & self.sets.days), today), RETENTION)
+        return [
+            TableChange(ACTIVE_PLAYERS, self.game, active, self._rows(ACTIVE_PLAYERS, _ACTIVITY)),
+            TableChange(RETENTION, self.game, cohorts, returned),
+        ]
+
+    def _rows(self, table: KpiTable, sql: str) -> pa.Table:
+        return self.sql.table(sql).select(table.schema.names).cast(table.schema)
+
+    def _give_asked(self, counts: Mapping[date, tuple[int, int]]) -> None:
+        columns: dict[str, object] = {
+            "event_date": pa.array(counts, pa.date32()),
+            "game_name": pa.repeat(pa.scalar(self.game, pa.string()), len(counts)),
+            "active_players": pa.array([players for players, _ in counts.values()], pa.int64()),
+            "payers": pa.array([payers for _, payers in counts.values()], pa.int64()),
+        }
+        self.sql.give("asked", pa.table(columns))
+
+
+def _of_dicts(rows: Sequence[Mapping[str, object]], table: KpiTable) -> pa.Table:
+    names = [name for name in table.schema.names if name != "provisional_until"]
+    return pa.Table.from_pylist(list(rows), schema=pa.schema([table.schema.field(name) for name in names]))

@@ -1,0 +1,159 @@
+"""The KPI tables: their columns, and the meaning of each."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from gamelake.delta.columns import MICROSECONDS_UTC
+from gamelake.delta.comments import Comments
+
+# The lengths of the two longer activity windows, in days, including the day itself.
+WEEK, MONTH = 7, 30
+RETENTION_DAYS = (1, 7, 30)
+
+_DAY, _COUNT, _TEXT, _RATIO, _SET = pa.date32(), pa.int64(), pa.string(), pa.float64(), pa.binary()
+_MONEY = pa.decimal128(38, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class KpiTable:
+    """One table under gold/.
+
+    Attributes:
+        name: the table's name.
+        description: the table's comment.
+        keys: the columns that identify a row, and that rows are sorted by.
+        columns: the type and the meaning of each column, in order.
+        partition_by: the columns of which each file has only one value.
+    """
+
+    name: str
+    description: str
+    keys: tuple[str, ...]
+    columns: Mapping[str, tuple[pa.DataType, str]]
+    partition_by: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The table's path in the lakehouse."""
+        return f"gold/{self.name}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns and their types, in order."""
+        return pa.schema([(name, kind) for name, (kind, _) in self.columns.items()])
+
+    @property
+    def comments(self) -> Comments:
+        """The table's description and its columns' meanings."""
+        return Comments(self.description, {name: meaning for name, (_, meaning) in self.columns.items()})
+
+
+_EVENT_DATE = (_DAY, "the day in UTC; a condition on it decides which files are read")
+_GAME_NAME = (_TEXT, "the title, as the game spells it")
+_PROVISIONAL_UNTIL = (
+    MICROSECONDS_UTC,
+    "180 minutes after the end of the day; expect late events until then; later ones still count",
+)
+
+PLAYERS = KpiTable(
+    "kpi_players",
+    "The number of each player of each game, which stands for the player in sets of players.",
+    ("game_name", "number"),
+    {
+        "game_name": _GAME_NAME,
+        "gamer_id": (_TEXT, "who, by pseudonym; the same for one player of one game"),
+        "number": (_COUNT, "the player's number in the game; players are numbered from 0 as they are first seen"),
+    },
+)
+
+PLAYER_SETS = KpiTable(
+    "kpi_player_sets",
+    "Who played on which day: sets of players' numbers (gold.kpi_players) as portable roaring bitmaps.",
+    ("event_date", "game_name"),
+    {
+        "event_date": _EVENT_DATE,
+        "game_name": _GAME_NAME,
+        "active": (_SET, "players of the day"),
+        "payers": (_SET, "players of the day who bought something"),
+        "new": (_SET, "players of the day who were not active on an earlier day"),
+        "ever": (_SET, "players who were active on the day or on an earlier one"),
+    },
+    partition_by=("event_date", "game_name"),
+)
+
+DAILY = KpiTable(
+    "kpi_daily",
+    "Each day of each game: events, bookings, players, payers and sessions.",
+    ("event_date", "game_name"),
+    {
+        "event_date": _EVENT_DATE,
+        "game_name": _GAME_NAME,
+        "events": (_COUNT, "number of events"),
+        "purchases": (_COUNT, "purchases with a price"),
+        "bookings": (_MONEY, "total price of the purchases, in US dollars"),
+        "active_players": (_COUNT, "different players of the day"),
+        "payers": (_COUNT, "different players of the day who bought something"),
+        "conversion": (_RATIO, "payers among the day's players"),
+        "arpdau": (_RATIO, "bookings for each player of the day, in US dollars"),
+        "arppu": (_RATIO, "bookings for each payer of the day, in US dollars"),
+        "sessions": (_COUNT, "different sessions of the day's players"),
+        "session_seconds_p50": (_RATIO, "the length that half of the day's sessions do not exceed, in seconds"),
+        "session_seconds_p90": (_RATIO, "the length that 90 % of the day's sessions do not exceed, in seconds"),
+        "session_seconds_p99": (_RATIO, "the length that 99 % of the day's sessions do not exceed, in seconds"),
+        "provisional_until": _PROVISIONAL_UNTIL,
+    },
+)
+
+ACTIVE_PLAYERS = KpiTable(
+    "kpi_active_players",
+    "Different players of each day, and of 7 and 30 days that end with it.",
+    ("event_date", "game_name"),
+    {
+        "event_date": _EVENT_DATE,
+        "game_name": _GAME_NAME,
+        "dau": (_COUNT, "different players of the day"),
+        "wau": (_COUNT, "different players of the 7 days that end with this one"),
+        "mau": (_COUNT, "different players of the 30 days that end with this one"),
+        "stickiness": (_RATIO, "the day's players for each player of the 30 days"),
+        "provisional_until": _PROVISIONAL_UNTIL,
+    },
+)
+
+
+def _after(days: int) -> str:
+    return "a day later" if days == 1 else f"{days} days later"
+
+
+RETENTION = KpiTable(
+    "kpi_retention",
+    "New players by their first day, and how many of them came back 1, 7 and 30 days later.",
+    ("cohort_date", "game_name"),
+    {
+        "cohort_date": (_DAY, "the day that these players were first seen on"),
+        "game_name": _GAME_NAME,
+        "new_players": (_COUNT, "players who were first seen on the day"),
+        **{
+            f"day{n}_players": (_COUNT, f"how many of them played {_after(n)}; null until that day begins")
+            for n in RETENTION_DAYS
+        },
+        **{
+            f"day{n}_retention": (_RATIO, f"share of them who played {_after(n)}; provisional until that day is over")
+            for n in RETENTION_DAYS
+        },
+    },
+)
+
+# In the order of their commits. The sets are last: their commit has the position up to which all tables were computed.
+ALL = (PLAYERS, DAILY, ACTIVE_PLAYERS, RETENTION, PLAYER_SETS)
+
+# Increase this if all rows must be computed again for another reason than new columns or SQL.
+_REVISION = 1
+
+
+def fingerprint(*sql: str) -> str:
+    """Return a hash of everything that the tables' rows depend on; `sql` is the statements that compute them."""
+    text = repr([_REVISION, sql, [(table.name, table.schema.to_string()) for table in ALL]])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Signals about drops and surges: counts per minute, expected values, and judgements."""

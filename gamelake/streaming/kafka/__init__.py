@@ -1,0 +1,1 @@
+"""Kafka as the source of a stream: the offsets of a batch, and readers of their records."""
