@@ -5,7 +5,6 @@ that of GAMELAKE_SPARK_JARS for local sessions (`make setup` runs this), or PySp
 image.
 """
 
-import argparse
 import os
 import tempfile
 from collections.abc import Iterator
@@ -18,15 +17,16 @@ import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
+from gamelake.command import command_parser
 from gamelake.model.environment import Environment
 from gamelake.model.logs import event_logger
+from gamelake.objects.store import Location
 from gamelake.program import OK, run
-from gamelake.session import class_archive, spark_session
-from gamelake.storage.store import Location
+from gamelake.session import class_archive, quoted_option, spark_session
 
 log = event_logger(__name__)
 
-# What the other JVMs of a cluster begin with; a local session loads most of what they need.
+# What the other JVMs of a cluster begin with; a local session loads most of the classes that they need.
 _PROCESSES = (
     "org.apache.spark.deploy.history.HistoryServer",
     "org.apache.spark.deploy.master.Master",
@@ -48,7 +48,7 @@ _NO_STORE = {
 
 def main() -> int:
     """Write the archive of the jars that GAMELAKE_SPARK_JARS names, or of PySpark's own."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    command_parser(__doc__).parse_args()
     folder = Environment(os.environ).path("GAMELAKE_SPARK_JARS")
     archive(folder.absolute() if folder else None)
     return OK
@@ -62,7 +62,7 @@ def archive(jars: Path | None) -> None:
     unfinished = target.with_suffix(".unfinished")
     # A JVM that maps an archive can write none.
     target.unlink(missing_ok=True)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"-Xlog:disable -XX:ArchiveClassesAtExit={unfinished}"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-Xlog:disable {quoted_option('ArchiveClassesAtExit', unfinished)}"
     session = spark_session("classes", Location(uri="file:///"), jars)
     gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - has no public name
     with tempfile.TemporaryDirectory() as folder:

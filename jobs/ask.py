@@ -7,26 +7,29 @@ from GAMELAKE_* variables (docs/settings.md). Without a question it lists those 
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
+from gamelake.command import command_parser, day, one_of
+from gamelake.contract.games import load_games
+from gamelake.delta.appends import schema_of
+from gamelake.delta.listing import table_names
+from gamelake.delta.tables import open_table
 from gamelake.model.errors import QuestionError
-from gamelake.model.games import load_games
+from gamelake.objects.settings import TableSettings
+from gamelake.objects.store import Location, Store
 from gamelake.program import OK, run
 from gamelake.serving.sql import duckdb as duckdb_engine
-from gamelake.serving.sql.dialects import QueryEngine, translated
+from gamelake.serving.sql.dialects import Translator
 from gamelake.serving.sql.output import OutputFormat, written
 from gamelake.serving.sql.questions import as_of, load_question, load_questions
 from gamelake.serving.sql.relations import Reads, Relations
+from gamelake.serving.sql.translations import QueryEngine
 from gamelake.serving.sql.views import load_views
 from gamelake.session import spark_session
-from gamelake.storage.listing import table_names
-from gamelake.storage.settings import TableSettings
-from gamelake.storage.store import Location, Store
 
 SQL = Path(__file__).parents[1] / "sql"
 
@@ -40,30 +43,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
     settings = TableSettings.from_env()
     store = Store(settings.lakehouse.location)
-    relations = Relations(table_names(store), load_views(options.sql / "views"), load_games(settings.games_file).games)
-    print(written(_RUN_BY[options.engine](sql, relations.read_by(sql), settings), options.format))
+    relations = Relations(
+        table_names(store),
+        load_views(options.sql / "views", settings.games_file),
+        load_games(settings.games_file).games,
+    )
+    print(written(_RUN_BY[options.engine](sql, relations.read_by(sql), settings), options.format), end="")
     return OK
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m jobs.ask", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("question", nargs="?", help="a statement in Trino's SQL; - reads it from standard input")
     asked.add_argument("--file", type=Path, help="a file with a statement, such as sql/questions/retention.sql")
     engines = [QueryEngine.DUCKDB, QueryEngine.SPARK]
+    parser.add_argument("--engine", type=one_of(engines), default=QueryEngine.DUCKDB, help="the engine (duckdb)")
     parser.add_argument(
-        "--engine", type=QueryEngine, choices=engines, default=QueryEngine.DUCKDB, help="the engine (duckdb)"
+        "--format", type=one_of(OutputFormat), default=OutputFormat.TABLE, help="how it is written (table)"
     )
-    parser.add_argument(
-        "--format",
-        type=OutputFormat,
-        choices=list(OutputFormat),
-        default=OutputFormat.TABLE,
-        help="how it is written (table)",
-    )
-    parser.add_argument("--as-of", type=date.fromisoformat, metavar="DAY", help="the day that current_date is, in UTC")
+    parser.add_argument("--as-of", type=day, metavar="DAY", help="the day that current_date is, in UTC")
     parser.add_argument("--sql", type=Path, default=SQL, help="the folder of views and questions")
     return parser.parse_args(arguments)
 
@@ -104,13 +103,15 @@ def _by_spark(sql: str, reads: Reads, settings: TableSettings) -> pa.Table:
 
 
 def answer_of_spark(spark: SparkSession, sql: str, reads: Reads, location: Location) -> pa.Table:
-    """The result of a Trino statement, run by a Spark session."""
+    """Return the result of a Trino statement, run by a Spark session."""
+    translator = Translator(QueryEngine.SPARK, _spark_name)
     for name in reads.tables:
-        path = location.child(name.replace(".", "/", 1))
-        spark.read.format("delta").load(path).createOrReplaceTempView(_spark_name(name))
+        path = name.replace(".", "/", 1)
+        translator.add_table(name, schema_of(open_table(location, path)))
+        spark.read.format("delta").load(location.child(path)).createOrReplaceTempView(_spark_name(name))
     for name, statement in reads.views:
-        spark.sql(translated(statement, QueryEngine.SPARK, _spark_name)).createOrReplaceTempView(_spark_name(name))
-    return spark.sql(translated(sql, QueryEngine.SPARK, _spark_name)).toArrow()
+        spark.sql(translator.view(name, statement)).createOrReplaceTempView(_spark_name(name))
+    return spark.sql(translator.question(sql)).toArrow()
 
 
 def _spark_name(name: str) -> str:
@@ -124,4 +125,4 @@ _RUN_BY: Mapping[QueryEngine, Callable[[str, Reads, TableSettings], pa.Table]] =
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, is_command=True)

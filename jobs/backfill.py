@@ -6,15 +6,14 @@ Settings come from GAMELAKE_* variables (docs/settings.md).
 """
 
 import argparse
-from collections.abc import Sequence
-from datetime import date
 
-import msgspec
-
+from gamelake.command import command_parser, day, print_result
+from gamelake.contract.games import load_games
+from gamelake.delta.listing import games_of
 from gamelake.model.errors import SettingsError
-from gamelake.model.games import load_games
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_table
-from gamelake.program import OK, moment, run
+from gamelake.objects.store import Store
+from gamelake.program import moment, run
 from gamelake.recovery.backfill import Rewriter
 from gamelake.recovery.replay.execution import SparkReader
 from gamelake.recovery.replay.replayer import ReplayRequest
@@ -23,8 +22,6 @@ from gamelake.recovery.replay.settings import ReplaySettings
 from gamelake.recovery.replay.setup import opened, replayer
 from gamelake.recovery.replay.task import DayRange
 from gamelake.session import own_session
-from gamelake.storage.listing import games_of
-from gamelake.storage.store import Store
 
 
 def main() -> int:
@@ -62,12 +59,12 @@ def _targets(arguments: argparse.Namespace, settings: ReplaySettings) -> frozens
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events; default: all")
     add_period(parser)
     parser.add_argument("--rewrite", action="store_true", help="decode the existing rows of the tables again")
-    parser.add_argument("--from-day", type=date.fromisoformat, metavar="DAY", help="with --rewrite: the first day")
-    parser.add_argument("--to-day", type=date.fromisoformat, metavar="DAY", help="with --rewrite: the last day")
+    parser.add_argument("--from-day", type=day, metavar="DAY", help="with --rewrite: the first day")
+    parser.add_argument("--to-day", type=day, metavar="DAY", help="with --rewrite: the last day")
     parser.add_argument("--dry-run", action="store_true", help="print what would be written, and change nothing")
     arguments = parser.parse_args()
     if arguments.rewrite and not arguments.tables:
@@ -81,12 +78,6 @@ def add_period(parser: argparse.ArgumentParser) -> None:
     """Add the options that select records by Kafka timestamp."""
     parser.add_argument("--since", type=moment, help="first Kafka timestamp, such as 2026-11-22T14:00:00Z")
     parser.add_argument("--until", type=moment, help="end of the Kafka timestamps, exclusive")
-
-
-def print_result(result: msgspec.Struct | Sequence[msgspec.Struct]) -> int:
-    """Print a result as one JSON document."""
-    print(msgspec.json.format(msgspec.json.encode(result)).decode())
-    return OK
 
 
 if __name__ == "__main__":

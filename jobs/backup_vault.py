@@ -6,24 +6,22 @@ one JSON document. Reads GAMELAKE_VAULT, GAMELAKE_VAULT_CREDENTIALS_FILE and GAM
 needed.
 """
 
-import argparse
 from pathlib import Path
 
-import msgspec
-
+from gamelake.command import command_parser, print_result
 from gamelake.model.logs import event_logger
 from gamelake.privacy.vault.backup import back_up, export_erasures
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.settings import VaultSettings
-from gamelake.program import OK, run
+from gamelake.program import run
 
 log = event_logger(__name__)
 
 
 def main() -> int:
     """Write the file, and print its counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("file", type=Path, help="the file to write")
     parser.add_argument("--erasures-only", action="store_true", help="copy the erasures only")
     arguments = parser.parse_args()
@@ -34,8 +32,7 @@ def main() -> int:
     else:
         contents = back_up(vault, keys, arguments.file, lambda count: log.info("players_copied", players=count))
     vault.close()
-    print(msgspec.json.format(msgspec.json.encode(contents)).decode())
-    return OK
+    return print_result(contents)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,17 @@ check fails. Settings come from GAMELAKE_* variables (docs/settings.md). No Spar
 """
 
 import argparse
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-import msgspec
-
+from gamelake.command import command_parser, day, print_result
+from gamelake.contract.games import load_games
+from gamelake.delta.listing import games_of
 from gamelake.layers.comments import EventComments
-from gamelake.model.games import load_games
+from gamelake.objects.settings import TableSettings
+from gamelake.objects.store import Store
 from gamelake.program import FAILED, OK, run
 from gamelake.quality.check_findings import CheckStatus, write_findings
 from gamelake.quality.table_checks import GameChecks
-from gamelake.storage.listing import games_of
-from gamelake.storage.settings import TableSettings
-from gamelake.storage.store import Store
 
 
 def main() -> int:
@@ -28,15 +27,15 @@ def main() -> int:
     findings = [finding for game in games for finding in GameChecks(store, game, arguments.day).findings()]
     if findings and not arguments.dry_run:
         write_findings(store, arguments.day, findings, EventComments(load_games(settings.games_file), store))
-    print(msgspec.json.format(msgspec.json.encode(findings)).decode())
+    print_result(findings)
     return FAILED if any(each.status is CheckStatus.FAILED for each in findings) else OK
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     yesterday = (datetime.now(UTC) - timedelta(days=1)).date()
     parser.add_argument("games", nargs="*", metavar="GAME", help="such as kart_rumble; default: all that have a table")
-    parser.add_argument("--day", type=date.fromisoformat, default=yesterday, help="of the events; default: yesterday")
+    parser.add_argument("--day", type=day, default=yesterday, help="of the events; default: yesterday")
     parser.add_argument("--dry-run", action="store_true", help="keep nothing")
     return parser.parse_args()
 

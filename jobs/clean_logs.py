@@ -1,33 +1,29 @@
 """Deletes history that is older than its retention: log entries, manifests, old checkpoints, claims of leases.
 
 Their content is kept in compacted form, verified before anything is deleted, so that reconciliation, restores within
-the window and the proofs of erasures need nothing older. Log entries that gold or the key figures have yet to read
-stay. The retention is in the games contract. The streams continue. Prints one JSON document. Settings come from
+the window and the proofs of erasures need nothing older. Log entries that gold or the KPIs have yet to read stay.
+The retention is in the games contract. The streams continue. Prints one JSON document. Settings come from
 GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka.
 """
 
 import argparse
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
-import msgspec
-
-from gamelake.maintenance.log_cleanup import CleanupPlan, CleanupResult, LogCleanup
+from gamelake.command import add_confirmation, command_parser, is_confirmed, print_result, require_answer
+from gamelake.contract.games import GamesContract
+from gamelake.delta.listing import own_tables
+from gamelake.maintenance.log_cleanup import CleanupResult, LogCleanup
 from gamelake.model.errors import SettingsError
-from gamelake.model.games import GamesContract, load_games
-from gamelake.model.naming import SILVER_EVENTS
-from gamelake.program import FAILED, OK, run
+from gamelake.objects.settings import TableSettings
+from gamelake.objects.store import Store
+from gamelake.program import FAILED, run
+from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.refresh import GoldRefresh
 from gamelake.serving.gold.runner import GoldTables
 from gamelake.serving.gold.table import GoldTable
-from gamelake.serving.kpis.generations import KpiGenerations
-from gamelake.serving.kpis.source import needed_from
-from gamelake.storage.listing import own_tables
-from gamelake.storage.settings import TableSettings
-from gamelake.storage.store import Store
+from gamelake.serving.kpis.refresh import KpiRefresh
 
 # More would wait less for the store, but hold more logs in memory.
 _TABLES_AT_ONCE = 2
@@ -37,7 +33,7 @@ def main() -> int:
     """Clean up, or print the dry run."""
     arguments = _arguments()
     settings = TableSettings.from_env()
-    store, contract = Store(settings.lakehouse.location), load_games(settings.games_file)
+    store, contract = Store(settings.lakehouse.location), load_gold(settings.games_file)
     retention = arguments.retain or contract.maintenance.retention
     if retention < contract.maintenance.least_retention:
         raise SettingsError(
@@ -50,29 +46,20 @@ def main() -> int:
         store=store, since=since, compact_before=max(since, today), needed_from=needed_versions(store, contract)
     )
     if arguments.dry_run:
-        return _print([plan.account() for plan in _plans(cleanup)])
-    if not (arguments.yes or _confirmed(since)):
+        return _print([plan.account() for plan in cleanup.plans(own_tables(store))])
+    if not (arguments.yes or is_confirmed(f"Delete the history before {since:%Y-%m-%d %H:%M}? This can't be undone.")):
         return FAILED
-    return _print([plan.carry_out(store) for plan in _plans(cleanup)])
-
-
-def _plans(cleanup: LogCleanup) -> Iterator[CleanupPlan]:
-    yield from cleanup.plans(own_tables(cleanup.store))
-    yield from old_kpi_checkpoints(cleanup)
+    return _print([plan.carry_out(store) for plan in cleanup.plans(own_tables(store))])
 
 
 def needed_versions(store: Store, contract: GamesContract) -> dict[str, int]:
-    """By table that gold or the key figures read: the version that the slowest of them has read."""
+    """Return, by table that gold or the KPIs read, the version that the slowest of them has read."""
     slowest: dict[str, int] = {}
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as pool:
         for source, version in pool.map(lambda each: _read_version(store, each), GoldTables(store, contract).now()):
             if version is not None:
                 slowest[source] = min(version, slowest.get(source, version))
-    generations = KpiGenerations(store).all()
-    kpis = needed_from(store, generations[-1]) if generations else None
-    if kpis is not None:
-        slowest[SILVER_EVENTS] = min(kpis, slowest.get(SILVER_EVENTS, kpis))
-    return slowest
+    return slowest | {table: each.version for table, each in KpiRefresh(store).positions().items()}
 
 
 def _read_version(store: Store, refresh: GoldRefresh) -> tuple[str, int | None]:
@@ -80,39 +67,19 @@ def _read_version(store: Store, refresh: GoldRefresh) -> tuple[str, int | None]:
     return refresh.source, gold.position.version if gold is not None and gold.position is not None else None
 
 
-def old_kpi_checkpoints(cleanup: LogCleanup) -> Iterator[CleanupPlan]:
-    """Spark checkpoints of former generations of the key figures, superseded before the retention."""
-    over = [
-        former
-        for former, after in pairwise(KpiGenerations(cleanup.store).all())
-        if datetime.fromisoformat(after.created_at) < cleanup.since
-    ]
-    files = [each for former in over for each in cleanup.store.objects(former.checkpoint)]
-    if files:
-        yield CleanupPlan("old checkpoints of the key figures", files)
-
-
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("--retain-hours", type=float, help="keep history for this long; default: the contract's")
-    parser.add_argument("--dry-run", action="store_true", help="print what would be deleted, and delete nothing")
-    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    add_confirmation(parser, "print what would be deleted, and delete nothing")
     arguments = parser.parse_args()
-    if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
-        parser.error("no terminal to ask for confirmation: use --yes or --dry-run")
+    require_answer(parser, arguments)
     arguments.retain = None if arguments.retain_hours is None else timedelta(hours=arguments.retain_hours)
     return arguments
 
 
-def _confirmed(since: datetime) -> bool:
-    print(f"History before {since:%Y-%m-%d %H:%M} will be deleted. This can't be undone.", file=sys.stderr)
-    return input("Type yes to go on: ").strip() == "yes"
-
-
 def _print(results: Sequence[CleanupResult]) -> int:
     changed = [each for each in results if each.deleted_files or each.kept]
-    print(msgspec.json.format(msgspec.json.encode(changed)).decode())
-    return OK
+    return print_result(changed)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,13 @@ Kafka.
 import argparse
 from collections.abc import Sequence
 
-import msgspec
-
+from gamelake.command import command_parser, print_result
+from gamelake.ledger.clones import CloneKind, Clones
 from gamelake.model.errors import SettingsError
-from gamelake.program import OK, moment, run
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Store
+from gamelake.program import moment, run
 from gamelake.recovery.cloning import Cloning, Moment, cloneable, default_kind, tables_of
-from gamelake.storage.clones import CloneKind, Clones
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Store
 
 
 def main() -> int:
@@ -26,12 +25,12 @@ def main() -> int:
     store = Store(LakehouseSettings.from_env().location)
     clones = Clones(store)
     if arguments.list:
-        return _print(clones.held())
+        return print_result(clones.held())
     if arguments.drop:
         clone = clones.named(arguments.drop)
         if not arguments.dry_run:
             clones.drop(clone)
-        return _print(clone)
+        return print_result(clone)
     cloning = Cloning(
         store=store,
         name=arguments.name,
@@ -39,7 +38,7 @@ def main() -> int:
         moment=_moment(arguments),
         kind=arguments.kind or default_kind(store),
     )
-    return _print(cloning.plan() if arguments.dry_run else cloning.make())
+    return print_result(cloning.plan() if arguments.dry_run else cloning.make())
 
 
 def _sources(store: Store, arguments: argparse.Namespace) -> Sequence[str]:
@@ -63,7 +62,7 @@ def _moment(arguments: argparse.Namespace) -> Moment:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("name", nargs="?", help="the clone's name: a-z, 0-9 and _")
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events")
     parser.add_argument("--game", help="all tables of this game, in place of TABLE")
@@ -90,11 +89,6 @@ def _arguments() -> argparse.Namespace:
     if arguments.version is not None and (arguments.game or len(arguments.tables) > 1):
         parser.error("--version requires a single table, as each has versions of its own; use --time for several")
     return arguments
-
-
-def _print(result: object) -> int:
-    print(msgspec.json.format(msgspec.json.encode(result)).decode())
-    return OK
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ from functools import partial
 import msgspec
 from pyspark.sql import SparkSession
 
+from gamelake.command import command_parser, number, one_of, print_result
+from gamelake.contract.games import load_games
+from gamelake.delta.rewrites import maintenance_lease
 from gamelake.maintenance.compaction import Compacted
 from gamelake.maintenance.compaction_run import (
     CompactionEngine,
@@ -30,14 +33,13 @@ from gamelake.maintenance.compaction_run import (
     planned_compaction,
     skipped_by,
 )
+from gamelake.model.choices import allowed
 from gamelake.model.errors import SettingsError
-from gamelake.model.games import load_games
 from gamelake.model.logs import event_logger
+from gamelake.objects.settings import TableSettings
+from gamelake.objects.store import Store
 from gamelake.program import FAILED, OK, run
 from gamelake.session import own_session
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.settings import TableSettings
-from gamelake.storage.store import Store
 
 log = event_logger("compact")
 
@@ -58,7 +60,7 @@ def main() -> int:
     )
     most_bytes = settings.local_compaction_bytes
     if unknown := sorted(set(arguments.tables) - set(compaction_run.tables())):
-        tables = ", ".join(compaction_run.tables())
+        tables = allowed(compaction_run.tables(), unknown[0])
         raise SettingsError(f"'{unknown[0]}' is not a table that compaction covers; these are: {tables}")
     if arguments.no_spark and arguments.dry_run:
         return _print(list(pending_locally(compaction_run, most_bytes, arguments.tables)))
@@ -108,15 +110,15 @@ def optimize(spark: SparkSession, due: DueTable) -> Compacted:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as silver/kart_rumble_events; default: all")
     parser.add_argument(
-        "--scope", choices=list(CompactionScope), default=CompactionScope.DAILY, help="default: %(default)s"
+        "--scope", type=one_of(CompactionScope), default=CompactionScope.DAILY, help="default: %(default)s"
     )
     parser.add_argument("--no-spark", action="store_true", help="compact what fits into the memory of this process")
     parser.add_argument(
         "--rest",
-        type=_times,
+        type=number(0, _LONGEST_REST),
         default=0.0,
         metavar="TIMES",
         help="without Spark: pause after each table, as a multiple of the time that it took; default: %(default)s",
@@ -125,15 +127,8 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _times(text: str) -> float:
-    times = float(text)
-    if not 0 <= times <= _LONGEST_REST:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {_LONGEST_REST}")
-    return times
-
-
 def _print(results: Sequence[msgspec.Struct]) -> int:
-    print(msgspec.json.format(msgspec.json.encode(results)).decode())
+    print_result(results)
     return FAILED if any(isinstance(each, NotCompacted) for each in results) else OK
 
 

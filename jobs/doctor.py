@@ -5,17 +5,19 @@ if something does, 2 if the lakehouse can't be read. It changes nothing and read
 tables. Settings come from GAMELAKE_* variables (docs/settings.md); without GAMELAKE_BOOTSTRAP_SERVERS no Kafka.
 """
 
-import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 from confluent_kafka import KafkaException
 
+from gamelake.command import command_parser, print_result
+from gamelake.contract.games import load_games
+from gamelake.delta.listing import appended_tables, stream_names, table_paths
 from gamelake.kafka import KafkaAccess
+from gamelake.ledger.generations import Generations
 from gamelake.model.errors import CheckpointError, GamelakeError, StoreError
-from gamelake.model.games import load_games
+from gamelake.objects.store import Store
 from gamelake.observability.health import (
     HealthFinding,
     StreamState,
@@ -34,15 +36,12 @@ from gamelake.observability.retention_health import examine_backups, examine_ret
 from gamelake.observability.settings import DoctorSettings
 from gamelake.program import FAILED, OK, run
 from gamelake.recovery.backup_records import BackupRecords
-from gamelake.storage.generations import Generations
-from gamelake.storage.listing import appended_tables, stream_names, table_paths
-from gamelake.storage.store import Store
-from gamelake.streaming.stream import Stream
+from gamelake.streaming.driver.stream import Stream
 
 
 def main() -> int:
     """Examine the lakehouse, and print the findings."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of lines")
     arguments = parser.parse_args()
     findings: list[HealthFinding] = []
@@ -51,13 +50,16 @@ def main() -> int:
         if not arguments.json:
             print(finding, flush=True)
     if arguments.json:
-        print(msgspec.json.format(msgspec.json.encode(findings)).decode())
+        print_result(findings)
     return FAILED if any_failed(findings) else OK
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaState:
-    """What Kafka has of a topic: first and end offset by partition; `trouble` is why something is missing."""
+    """The records that Kafka holds of a topic: first and end offset by partition.
+
+    `trouble` is why something is missing.
+    """
 
     trouble: str = ""
     retention: timedelta | None = None
@@ -106,7 +108,7 @@ class Examination:
         return cls(settings, store, {each: read_kafka(settings.kafka, each) for each in topics}, datetime.now(UTC))
 
     def findings(self) -> Iterator[HealthFinding]:
-        """All findings, check by check."""
+        """Yield all findings, check by check."""
         tables, policy = table_paths(self.store), load_games(self.settings.games_file).maintenance
         for topic, kafka in self.kafka.items():
             if kafka.trouble:

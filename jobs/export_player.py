@@ -1,4 +1,6 @@
-"""Exports a player's data as JSON lines: first the personal data in the vault, then, with --events, the rows in silver.
+"""Exports a player's data as JSON lines: first the personal data in the vault, then, with --events, rows of tables.
+
+These are the player's rows in the game's silver table, then those in the quarantine with the rules that they broke.
 
 A file that it writes is readable by its owner only. Settings come from GAMELAKE_* variables (docs/settings.md). Exits
 with 2 if there is no such player.
@@ -13,21 +15,22 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-from deltalake import DeltaTable
 from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.command import command_parser
+from gamelake.delta.listing import has_log
 from gamelake.model.errors import SettingsError
-from gamelake.model.naming import game_table
+from gamelake.model.naming import QUARANTINE, game_table
+from gamelake.objects.store import Store
 from gamelake.privacy.export import personal_data
 from gamelake.privacy.player_directory import IdentifiedPlayer, PlayerDirectory, UnknownPlayerError
 from gamelake.privacy.settings import PlayerDataSettings
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.program import OK, run
+from gamelake.scans.far_times import python_values
+from gamelake.scans.player_rows import PlayerTable, rows_of
 from gamelake.schemas.event_schemas import newest_submitted
-from gamelake.storage.far_times import python_values
-from gamelake.storage.player_rows import PlayerTable, rows_of
-from gamelake.storage.store import Store
 
 
 def main() -> int:
@@ -53,12 +56,12 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     player = parser.add_mutually_exclusive_group(required=True)
     player.add_argument("--player", help="the game's own name for the player; - reads it from standard input")
     player.add_argument("--pseudonym", help="the player's pseudonym in the tables")
     parser.add_argument("--game", required=True, help="the game's name in contracts/games.yaml")
-    parser.add_argument("--events", action="store_true", help="the player's rows in the game's silver table too")
+    parser.add_argument("--events", action="store_true", help="the player's rows in silver and the quarantine, too")
     parser.add_argument("--output", type=Path, metavar="FILE", help="a new file; default: standard output")
     return parser.parse_args()
 
@@ -78,9 +81,11 @@ def _opened(file: Path) -> BinaryIO:
 
 
 def _event_lines(store: Store, player: IdentifiedPlayer) -> Iterator[bytes]:
-    table = PlayerTable(game_table(player.game), "gamer_id")
-    if DeltaTable.is_deltatable(store.location.child(table.name), dict(store.location.options)):
-        for rows in rows_of(store, table, player.pseudonym):
+    tables = [PlayerTable(name, "gamer_id") for name in (game_table(player.game), QUARANTINE)]
+    for table in (each for each in tables if has_log(store, each.name)):
+        for found in rows_of(store, table, player.pseudonym):
+            # The quarantine has the record besides its row, which is the same in the form that Kafka has.
+            rows = found.drop_columns(["value"]) if table.name == QUARANTINE else found
             values = zip(*map(python_values, rows.columns), strict=True)
             yield from (msgspec.json.encode(dict(zip(rows.column_names, row, strict=True))) + b"\n" for row in values)
 

@@ -1,7 +1,8 @@
 """Erases a player: destroys the key and the personal data at once; on request deletes the rows in all tables too.
 
-Prints one JSON document. An unfinished earlier run is finished first. Settings come from GAMELAKE_* variables
-(docs/settings.md); docs/privacy.md describes what an erasure reaches. Exits with 2 if there is no such player.
+Prints one JSON document. An unfinished earlier run is finished first. Then it searches all tables for the pseudonym,
+and exits with 1 if it finds it. Settings come from GAMELAKE_* variables (docs/settings.md); docs/privacy.md describes
+what an erasure reaches. Exits with 2 if there is no such player.
 """
 
 import argparse
@@ -11,10 +12,12 @@ from datetime import timedelta
 
 import msgspec
 
+from gamelake.command import add_confirmation, command_parser, is_confirmed, print_result, require_answer
+from gamelake.contract.games import load_games
 from gamelake.model.errors import SettingsError
 from gamelake.model.failpoints import Failpoints
-from gamelake.model.games import load_games
 from gamelake.model.options import LineageOptions
+from gamelake.objects.store import Store
 from gamelake.observability.lineage.emitter import lineage_emitter
 from gamelake.observability.lineage.job_flows import flow_of
 from gamelake.privacy.erasure import ErasureEstimate, PlayerErasure, estimate_erasure
@@ -23,14 +26,13 @@ from gamelake.privacy.player_directory import IdentifiedPlayer, PlayerDirectory,
 from gamelake.privacy.settings import PlayerDataSettings
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import VaultKeys
-from gamelake.program import FAILED, OK, run, stop_event
-from gamelake.storage.store import Store
+from gamelake.program import FAILED, run, stop_event
 
 _LEAST_GRACE_SECONDS = 60
 
 
 class _Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What the job prints."""
+    """The JSON document that the job prints."""
 
     game: str
     pseudonyms: tuple[str, ...] = ()
@@ -60,7 +62,7 @@ def main() -> int:
         finished = () if arguments.dry_run else erasure.catch_up("")
         if not finished:
             raise
-        return _print(_Result(game=arguments.game, finished_before=finished))
+        return print_result(_Result(game=arguments.game, finished_before=finished))
     else:
         return _erase(arguments, erasure, players, settings.lineage)
     finally:
@@ -77,12 +79,12 @@ def _erase(
     pseudonyms = tuple(player.pseudonym for player in players)
     result = _Result(game=arguments.game or "", pseudonyms=pseudonyms, reach=reach)
     if not players:
-        return _print(result)
+        return print_result(result)
     if arguments.dry_run or not arguments.yes:
         would = estimate_erasure(erasure.store, erasure.vault, players, reach)
         if arguments.dry_run:
-            return _print(msgspec.structs.replace(result, would=would))
-        if not _confirmed(would):
+            return print_result(msgspec.structs.replace(result, would=would))
+        if not is_confirmed("This can't be undone. Erase the player?", would):
             return FAILED
     request = ErasureRequest.new(arguments.by, result.game, pseudonyms, reach)
     # Destroy the keys first: the rest may take long.
@@ -92,11 +94,14 @@ def _erase(
     if done and (flow := flow_of(done)):
         with lineage_emitter(lineage, "forget_player", erasure.store.location) as emitter:
             emitter.emit(flow)
-    return _print(msgspec.structs.replace(result, done=done, finished_before=finished)) if done else FAILED
+    if done is None:
+        return FAILED
+    printed = print_result(msgspec.structs.replace(result, done=done, finished_before=finished))
+    return FAILED if done.left else printed
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     player = parser.add_mutually_exclusive_group(required=True)
     player.add_argument(
         "--player",
@@ -121,8 +126,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--by", default="operator", help="the role that requests it, for the record; not a person's name"
     )
-    parser.add_argument("--dry-run", action="store_true", help="print what would be deleted, and change nothing")
-    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    add_confirmation(parser, "print what would be deleted, and change nothing")
     arguments = parser.parse_args()
     if arguments.grace_seconds < _LEAST_GRACE_SECONDS and not arguments.force:
         parser.error(f"--grace-seconds under {_LEAST_GRACE_SECONDS} breaks running queries; use --force to allow it")
@@ -130,8 +134,7 @@ def _arguments() -> argparse.Namespace:
         parser.error("--game is required with --player and --pseudonym, and excludes --sweep")
     if arguments.sweep and not (arguments.also_rows or arguments.purge):
         parser.error("--sweep requires --also-rows or --purge")
-    if not (arguments.yes or arguments.dry_run or (sys.stdin.isatty() and arguments.player != "-")):
-        parser.error("no terminal to ask for confirmation: use --yes or --dry-run")
+    require_answer(parser, arguments, reads_input=arguments.player == "-")
     return arguments
 
 
@@ -153,16 +156,6 @@ def _swept(store: Store) -> Sequence[IdentifiedPlayer]:
     requests = [each for each in ErasureRecords(store).requests() if each.reach is not Reach.VAULT]
     pseudonyms = {pseudonym: each.game for each in requests for pseudonym in each.pseudonyms}
     return [IdentifiedPlayer(game, pseudonym, None) for pseudonym, game in sorted(pseudonyms.items())]
-
-
-def _confirmed(would: ErasureEstimate) -> bool:
-    print(msgspec.json.format(msgspec.json.encode(would)).decode(), file=sys.stderr)
-    return input("This can't be undone. Type yes to go on: ").strip() == "yes"
-
-
-def _print(result: _Result) -> int:
-    print(msgspec.json.format(msgspec.json.encode(result)).decode())
-    return OK
 
 
 if __name__ == "__main__":

@@ -1,31 +1,40 @@
-"""Keeps the gold tables up to date: one Spark job per run, whose rows are tables.
+"""Keeps the gold tables up to date, one Spark job per run, whose rows are tables; then the KPIs from them.
 
 Which aggregates there are stands in the games contract. Settings come from GAMELAKE_* variables (docs/settings.md).
 SIGTERM ends it after the current run.
 """
 
-import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from threading import Event
 
-import msgspec
 from pyspark.sql import SparkSession
 
-from gamelake.model.games import load_games
+from gamelake.command import command_parser, print_result
+from gamelake.model.failpoints import Failpoints
+from gamelake.model.logs import event_logger
 from gamelake.model.options import TelemetryOptions
-from gamelake.observability.lineage.emitter import lineage_emitter
+from gamelake.objects.store import Store
+from gamelake.observability.kpis import KpiReporter
+from gamelake.observability.lineage.emitter import Emitter, lineage_emitter
 from gamelake.observability.lineage.flow import RunKind
 from gamelake.observability.lineage.gold import GoldLineage
+from gamelake.observability.lineage.job_flows import kpi_flows
 from gamelake.observability.metrics import gold as telemetry
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
+from gamelake.observability.metrics.kpis import KpiTelemetry
 from gamelake.program import FAILED, OK, run, stop_event
+from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.refresh import GoldRefresh
-from gamelake.serving.gold.runner import FailedRefresh, GoldObservers, GoldRunner, GoldTables, Result, attempt
+from gamelake.serving.gold.runner import FailedRefresh, GoldRunner, GoldTables, Result, attempt
 from gamelake.serving.gold.settings import GoldSettings
+from gamelake.serving.kpis.refresh import KpiRefresh
+from gamelake.serving.kpis.tables import DAILY
 from gamelake.session import Sessions, own_session
-from gamelake.storage.store import Store
+
+log = event_logger("gold")
 
 _TASKS_PER_CORE = 8
 
@@ -38,7 +47,7 @@ class RefreshReporter:
         self.run_finished, self.mark_alive = to.run_finished, to.mark_alive
 
     def table_refreshed(self, refresh: GoldRefresh, result: Result) -> None:
-        """A run has refreshed a table, or failed to."""
+        """Show a table that a run has refreshed, or failed to refresh."""
         self._to.table_refreshed(
             telemetry.RefreshFigures(
                 table=refresh.table,
@@ -51,7 +60,7 @@ class RefreshReporter:
 
 def main() -> int:
     """Refresh what is due until it is stopped, or everything once with --once."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("--once", action="store_true", help="refresh every table once, print the results as JSON, end")
     once = parser.parse_args().once
     settings = GoldSettings.from_env()
@@ -61,7 +70,7 @@ def main() -> int:
         return OK
     with keeping(settings, sessions, RunKind.BATCH) as keeper:
         results = keeper.once()
-    print(msgspec.json.encode(results).decode())
+    print_result(results)
     return FAILED if any(isinstance(each, FailedRefresh) for each in results) else OK
 
 
@@ -69,7 +78,7 @@ def run_continuously(settings: GoldSettings, sessions: Sessions, stop: Event) ->
     """Refresh what is due until it is stopped.
 
     Raises:
-        ContractError: an aggregate of the contract is none, or can't be kept up as it says.
+        ContractError: an aggregate of the contract is invalid, or can't be kept up as it says.
     """
     with keeping(settings, sessions, RunKind.STREAMING) as keeper:
         keeper.until(stop)
@@ -79,22 +88,50 @@ def run_continuously(settings: GoldSettings, sessions: Sessions, stop: Event) ->
 def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterator[GoldRunner]:
     """Open what refreshes the gold tables, until the end of the block."""
     location = settings.lakehouse.location
-    # Refuses an aggregate that is none before anything starts.
-    tables = GoldTables(Store(location), load_games(settings.games_file))
+    # Refuses an invalid aggregate before anything starts.
+    tables = GoldTables(Store(location), load_gold(settings.games_file))
     with (
-        observing(settings.telemetry) as observer,
+        observing(settings.telemetry) as (gold_telemetry, kpi_telemetry),
         lineage_emitter(settings.lineage, "gold", location) as job_lineage,
         sessions() as spark,
     ):
-        yield GoldRunner(tables, partial(in_tasks, spark), GoldObservers(observer, GoldLineage(job_lineage, kind)))
+        kpis = KpiRefresh(Store(location), progress=gold_telemetry.mark_alive, failpoints=Failpoints(settings.kill))
+        keeper = KpiKeeper(kpis, KpiReporter(kpi_telemetry, kpis), job_lineage, kind)
+        observers = (RefreshReporter(gold_telemetry), GoldLineage(job_lineage, kind))
+        yield GoldRunner(tables, partial(in_tasks, spark), observers, keeper)
+
+
+@dataclass(frozen=True, slots=True)
+class KpiKeeper:
+    """Keeps the KPIs up to date with gold's tables; a failure delays no gold table."""
+
+    refresh: KpiRefresh
+    reporter: KpiReporter
+    lineage: Emitter
+    kind: RunKind
+
+    def __call__(self) -> Sequence[FailedRefresh]:
+        """Refresh once; returns what has failed."""
+        try:
+            done = self.refresh()
+        except Exception as error:
+            log.exception("kpis_failed", error=f"{type(error).__name__}: {error}", action="the next run tries again")
+            self.reporter.failed()
+            return [FailedRefresh(table=DAILY.path, reason=str(error))]
+        if done.days:
+            log.info("kpis_refreshed", days=done.days, rebuilt=done.rebuilt, seconds=round(done.seconds, 1))
+        if done.positions:
+            self.lineage.emit(*kpi_flows(self.kind))
+        self.reporter.refreshed(done)
+        return [FailedRefresh(table=DAILY.path, reason=f"the figures of '{game}' failed") for game in done.failed]
 
 
 @contextmanager
-def observing(options: TelemetryOptions) -> Iterator[RefreshReporter]:
-    """Serve the metrics of the gold tables until the end of the block."""
+def observing(options: TelemetryOptions) -> Iterator[tuple[telemetry.GoldTelemetry, KpiTelemetry]]:
+    """Serve the metrics of the gold tables and the KPIs until the end of the block."""
     registry = registry_of_process()
     with served(registry, options):
-        yield RefreshReporter(telemetry.GoldTelemetry(registry, Heartbeat(options.heartbeat_file)))
+        yield telemetry.GoldTelemetry(registry, Heartbeat(options.heartbeat_file)), KpiTelemetry(registry)
 
 
 def in_tasks(spark: SparkSession, due: Sequence[GoldRefresh]) -> Iterator[Result]:

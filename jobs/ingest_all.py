@@ -10,11 +10,11 @@ process ends with its exit code. If the query of files fails, the error is logge
 restarts: after 15 seconds, then 30, and so on up to 5 minutes.
 """
 
-import argparse
 from collections.abc import Callable
 from functools import partial
 from threading import Event
 
+from gamelake.command import command_parser
 from gamelake.program import OK, run, run_together, run_with_restarts, stop_event
 from gamelake.session import SharedSpark
 from gamelake.streaming.files.settings import AllSourcesSettings
@@ -25,13 +25,14 @@ _POLL_SECONDS = 0.5
 
 def main() -> int:
     """Run both queries until they are stopped or the query of events ends."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    command_parser(__doc__).parse_args()
     settings = AllSourcesSettings.from_env()
     spark = SharedSpark("ingest", settings.events.lakehouse.location, settings.events.spark_jars, only_plans=True)
     stop = stop_event()
     running = Event()
-    events = partial(ingest_events.run_stream, settings.events, partial(spark.session, "events"), stop, running=running)
-    files = partial(ingest_files.run_stream, settings.files, partial(spark.session, "files"), stop)
+    read_events, read_files = ingest_events.stream_job(settings.events), ingest_files.stream_job(settings.files)
+    events = partial(read_events.run, partial(spark.session, "events"), stop, running=running)
+    files = partial(read_files.run, partial(spark.session, "files"), stop)
     run_together({"events": events, "files": partial(_second, files, running, stop)}, stop)
     spark.stop()
     return OK

@@ -2,7 +2,7 @@
 
 The schedule is contracts/schedule.yaml. One task runs at a time over all processes of a lakehouse, as a program of its
 own; a missed run is made up for once, a failed one is tried again. The lakehouse keeps the record of each task. No
-Spark. Settings come from GAMELAKE_* variables (docs/settings.md). After SIGTERM a running task may go on for
+Spark. Settings come from GAMELAKE_* variables (docs/settings.md). After SIGTERM a running task may continue for
 GAMELAKE_MAINTENANCE_GRACE_SECONDS.
 """
 
@@ -17,25 +17,27 @@ from threading import Event
 
 import msgspec
 
+from gamelake.command import command_parser, print_result
+from gamelake.contract.games import load_games
+from gamelake.contract.schedule import ScheduledTask, load_schedule
 from gamelake.maintenance.program_runs import ProgramRunner, RunOutcome
 from gamelake.maintenance.retentions import RetentionKind, applicable, fits, promised
 from gamelake.maintenance.scheduler import PlannedTask, Scheduler
 from gamelake.maintenance.settings import MaintenanceSettings
+from gamelake.model.choices import allowed
 from gamelake.model.errors import ContractError, SettingsError
-from gamelake.model.games import load_games
 from gamelake.model.logs import event_logger
-from gamelake.model.schedule import ScheduledTask, load_schedule
-from gamelake.observability.metrics.best_effort import Repeating
+from gamelake.objects.store import Store, require_put_if_absent
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
 from gamelake.observability.metrics.maintenance import (
-    MaintenanceMetric,
     MaintenanceTelemetry,
+    MaintenanceTotal,
     TableFigures,
     TaskFigures,
 )
+from gamelake.observability.metrics.repeating import Repeating
 from gamelake.observability.retention_health import topic_retention
 from gamelake.program import FAILED, OK, run, stop_event
-from gamelake.storage.store import Store, require_put_if_absent
 
 log = event_logger("maintenance")
 
@@ -68,12 +70,12 @@ def main() -> int:
     _require_jobs(tasks)
     scheduler = Scheduler(Store(settings.lakehouse.location), tasks, ProgramRunner(settings.grace))
     if arguments.plan:
-        return _print([_as_planned(each) for each in scheduler.plan()])
+        return print_result([_as_planned(each) for each in scheduler.plan()])
     if arguments.once is None:
         run_scheduler(settings, tasks, runs=not arguments.observe)
         return OK
     report = scheduler.once(_task(tasks, arguments.once), stop_event())
-    _print([report])
+    print_result([report])
     return OK if report.outcome is RunOutcome.OK else FAILED
 
 
@@ -123,7 +125,7 @@ class TableMeasurements:
 
 
 class _Pending(msgspec.Struct, frozen=True):
-    """What the dry run prints of a table, in one or two objects."""
+    """The content that the dry run prints of a table, in one or two objects."""
 
     table: str
     files: int = 0
@@ -169,10 +171,10 @@ def _figures(planned: PlannedTask) -> TaskFigures:
         failures=record.failures_so_far,
         runs={RunOutcome.OK: record.runs_ok, RunOutcome.FAILED: record.runs_failed},
         totals={
-            MaintenanceMetric.COMPACTED_FILES: done.compacted_files,
-            MaintenanceMetric.COMPACTED_BYTES: done.compacted_bytes,
-            MaintenanceMetric.DELETED_FILES: done.deleted_files,
-            MaintenanceMetric.DELETED_BYTES: done.deleted_bytes,
+            MaintenanceTotal.COMPACTED_FILES: done.compacted_files,
+            MaintenanceTotal.COMPACTED_BYTES: done.compacted_bytes,
+            MaintenanceTotal.DELETED_FILES: done.deleted_files,
+            MaintenanceTotal.DELETED_BYTES: done.deleted_bytes,
         },
     )
 
@@ -198,11 +200,13 @@ def _task(tasks: Sequence[ScheduledTask], name: str) -> ScheduledTask:
     for each in tasks:
         if each.name == name:
             return each
-    raise SettingsError(f"the schedule has no task '{name}'; its tasks are: {', '.join(each.name for each in tasks)}")
+    raise SettingsError(
+        f"the schedule has no task '{name}'; its tasks are: {allowed([each.name for each in tasks], name)}"
+    )
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--once", metavar="TASK", help="run this task now, whether it is due or not, and exit")
     instead.add_argument("--plan", "--dry-run", action="store_true", help="print when each task runs next, and exit")
@@ -212,11 +216,6 @@ def _arguments() -> argparse.Namespace:
         help="run no task, only measure the tables and serve the metrics: CronJobs of a cluster run the tasks",
     )
     return parser.parse_args()
-
-
-def _print(results: Sequence[msgspec.Struct]) -> int:
-    print(msgspec.json.format(msgspec.json.encode(results)).decode())
-    return OK
 
 
 if __name__ == "__main__":

@@ -5,30 +5,28 @@ can see. The output names the place and the number of a term, never the term. Ex
 term was found, 2 if not everything could be scanned.
 """
 
-import argparse
 import os
 import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import msgspec
-
+from gamelake.command import command_parser, print_result
 from gamelake.kafka import kafka_access
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Store
 from gamelake.privacy.scan import Scanner
 from gamelake.privacy.scanned_topics import scan_topics
-from gamelake.privacy.search_terms import SearchTerms
 from gamelake.program import FAILED, OK, run
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Store
+from gamelake.scans.search_terms import SearchTerms
 
 _INCOMPLETE = 2
 
 
 def main() -> int:
     """Scan everything that the options name; print one JSON document."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         "--terms", default="-", metavar="FILE", help="the search terms, one per line; - is standard input"
     )
@@ -48,7 +46,7 @@ def main() -> int:
         scanner.folder(path)
     if arguments.kafka:
         scan_topics(scanner, kafka_access(Environment(os.environ)), arguments.topic)
-    print(msgspec.json.format(msgspec.json.encode(scanner.scan)).decode())
+    print_result(scanner.scan)
     if scanner.scan.findings:
         return FAILED
     return _INCOMPLETE if scanner.scan.unscanned else OK

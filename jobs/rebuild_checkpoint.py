@@ -3,20 +3,19 @@
 Stop the ingest job first. Settings come from GAMELAKE_* variables (docs/settings.md), the same as for the job itself.
 """
 
-import argparse
-
+from gamelake.command import command_parser
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.objects.store import Store
 from gamelake.program import OK, run
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.kafka_source import SourceTopic
-from gamelake.streaming.runner import finish_last_batch
-from gamelake.streaming.settings import IngestSettings
-from gamelake.streaming.stream import Stream
+from gamelake.streaming.driver.runner import finish_last_batch
+from gamelake.streaming.driver.settings import IngestSettings
+from gamelake.streaming.driver.stream import Stream
+from gamelake.streaming.kafka.source import SourceTopic
 
 
 def main() -> int:
     """Finish the last batch, then start a new checkpoint generation where it ended."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         "--dry-run", action="store_true", help="print where the stream would continue, and change nothing"
     )
@@ -33,7 +32,7 @@ def main() -> int:
     print(f"next offsets by partition: {stream.next_offsets(topic_id)}; Kafka holds them from: {earliest}")
     if arguments.dry_run:
         return OK
-    with DeltaTables(settings.lakehouse.location) as tables:
+    with stream_tables(settings.lakehouse.location) as tables:
         last = stream.last_manifest()
         # Live operations, whose batches have a state, alone write their tables.
         finish_last_batch(stream, tables, has_concurrent_stream=last is None or last.state is None)

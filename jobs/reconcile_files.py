@@ -4,22 +4,21 @@ The job that reads files then reads them like all others, each once. Settings co
 (docs/settings.md).
 """
 
-import argparse
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 from confluent_kafka import Producer
 
-from gamelake.program import OK, run
-from gamelake.streaming.files.changes import publish
-from gamelake.streaming.files.landing import LandingBucket
-from gamelake.streaming.files.reconciliation import missing_notifications
+from gamelake.command import command_parser, print_result
+from gamelake.program import run
+from gamelake.streaming.files.arrivals.changes import publish
+from gamelake.streaming.files.arrivals.landing import LandingBucket
+from gamelake.streaming.files.arrivals.reconciliation import missing_notifications
 from gamelake.streaming.files.settings import FilesSettings
 
 
 def main() -> int:
     """List, compare, and send notifications; print the counts as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("--dry-run", action="store_true", help="send no notifications, only print the counts")
     parser.add_argument(
         "--older-than-minutes",
@@ -37,8 +36,7 @@ def main() -> int:
     if not options.dry_run:
         producer = Producer({**reading.kafka.for_clients(), "acks": "all", "enable.idempotence": True})
         publish(producer, reading.topic, found.changes())
-    print(msgspec.json.format(msgspec.json.encode(found.summary)).decode())
-    return OK
+    return print_result(found.summary)
 
 
 if __name__ == "__main__":

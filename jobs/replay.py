@@ -7,16 +7,17 @@ stay. The streams continue. Prints one JSON document. Settings come from GAMELAK
 
 import argparse
 
+from gamelake.command import command_parser, one_of, print_result
+from gamelake.delta.listing import has_log
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.naming import DEAD_LETTERS, QUARANTINE
+from gamelake.objects.store import Store
 from gamelake.program import run
 from gamelake.recovery.replay.replayer import Replayed, ReplayRequest
 from gamelake.recovery.replay.selection import Selection
 from gamelake.recovery.replay.settings import ReplaySettings
 from gamelake.recovery.replay.setup import replayer
-from gamelake.storage.listing import has_log
-from gamelake.storage.store import Store
-from jobs.backfill import add_period, print_result
+from jobs.backfill import add_period
 
 _SOURCES = {"dead_letters": DEAD_LETTERS, "quarantine": QUARANTINE}
 
@@ -42,8 +43,8 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", choices=list(_SOURCES), default="dead_letters", help="default: %(default)s")
+    parser = command_parser(__doc__)
+    parser.add_argument("--source", type=one_of(_SOURCES), default="dead_letters", help="default: %(default)s")
     parser.add_argument(
         "--rule",
         action="append",
@@ -55,7 +56,7 @@ def _arguments() -> argparse.Namespace:
         "--reason",
         action="append",
         default=[],
-        choices=[each.value for each in DeadLetterReason],
+        type=one_of(DeadLetterReason),
         help="only dead letters with this reason; may be given several times",
     )
     add_period(parser)

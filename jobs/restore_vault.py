@@ -11,7 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from gamelake.command import command_parser, print_result
 from gamelake.model.logs import event_logger
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Store
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.privacy.vault.backup import BackupContents, RestoredPlayers, check_backup, erasures_in, restore
 from gamelake.privacy.vault.opening import open_vault
@@ -19,8 +22,6 @@ from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.settings import VaultSettings
 from gamelake.privacy.vault.vault import Erasure
 from gamelake.program import FAILED, OK, run
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Store
 
 log = event_logger(__name__)
 
@@ -51,12 +52,12 @@ def main() -> int:
         vault.destroy_remains()
         vault.close()
         result = msgspec.structs.replace(result, restored=msgspec.structs.replace(restored, erased_again=erased_again))
-    print(msgspec.json.format(msgspec.json.encode(result)).decode())
+    print_result(result)
     return FAILED if result.restored is not None and result.restored.unreadable else OK
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("file", type=Path, help="the backup")
     parser.add_argument(
         "--erasures", type=Path, action="append", default=[], metavar="FILE", help="exported erasures, or newer backups"

@@ -5,10 +5,9 @@ GAMELAKE_VAULT_CREDENTIALS_FILE and GAMELAKE_VAULT_KEYS_FILE (docs/settings.md).
 needed now, 1 if some players can't be decrypted, 4 if the vault was unavailable: then run it again.
 """
 
-import argparse
-
 import msgspec
 
+from gamelake.command import command_parser, print_result
 from gamelake.model.logs import event_logger
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.rotation import Rotation, rewrap_all
@@ -28,7 +27,7 @@ class _Result(msgspec.Struct, frozen=True, kw_only=True):
 
 def main() -> int:
     """Rewrap, or print the dry run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument(
         "--dry-run", action="store_true", help="print how many players each key wraps, and change nothing"
     )
@@ -42,7 +41,7 @@ def main() -> int:
         rotation = rewrap_all(vault, keys, lambda count: log.info("player_keys_rewrapped", players=count))
     vault.close()
     unneeded = tuple(sorted(set(keys.ids) - set(rotation.wrapped_by) - {keys.current}))
-    print(msgspec.json.format(msgspec.json.encode(_Result(rotation=rotation, no_longer_needed=unneeded))).decode())
+    print_result(_Result(rotation=rotation, no_longer_needed=unneeded))
     return OK if rotation.is_complete or arguments.dry_run else FAILED
 
 

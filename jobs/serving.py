@@ -1,31 +1,30 @@
-"""Serving in one process, where memory is short: gold tables, KPIs, and live operations.
+"""Serving in one process, where memory is short: gold tables with the KPIs, and live operations.
 
-Does what `jobs/gold.py`, `jobs/kpis.py` and `jobs/live_ops.py` do, in one Spark. Settings are theirs
-(docs/settings.md), except that each has its metrics at a port of its own, gold at GAMELAKE_METRICS_PORT and the others
-at those that follow, and touches a file of its own, GAMELAKE_HEARTBEAT_FILE with a dot and its name. SIGTERM ends all
-of them after what runs; so does the end of one, whose exit code is the process's.
+Does what `jobs/gold.py` and `jobs/live_ops.py` do, in one Spark. Settings are theirs (docs/settings.md), except that
+each has its metrics at a port of its own, gold at GAMELAKE_METRICS_PORT and live operations at the next one, and
+touches a file of its own, GAMELAKE_HEARTBEAT_FILE with a dot and its name. SIGTERM ends both after what runs; so does
+the end of one, whose exit code is the process's.
 """
 
-import argparse
 from functools import partial
 
+from gamelake.command import command_parser
 from gamelake.program import OK, run, run_together, stop_event
 from gamelake.serving.settings import ServingSettings
 from gamelake.session import SharedSpark
-from jobs import gold, kpis, live_ops
+from jobs import gold, live_ops
 
 
 def main() -> int:
     """Run all until one ends or all are stopped."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    command_parser(__doc__).parse_args()
     settings = ServingSettings.from_env()
     spark = SharedSpark("serving", settings.gold.lakehouse.location, settings.gold.spark_jars)
     stop = stop_event()
     run_together(
         {
             "gold": partial(gold.run_continuously, settings.gold, partial(spark.session, "gold"), stop),
-            "kpis": partial(kpis.run_stream, settings.kpis, partial(spark.session, "kpis"), stop),
-            "live_ops": partial(live_ops.run_stream, settings.live_ops, partial(spark.session, "live_ops"), stop),
+            "live_ops": partial(live_ops.stream_job(settings.live_ops).run, partial(spark.session, "live_ops"), stop),
         },
         stop,
     )

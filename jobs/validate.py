@@ -1,9 +1,9 @@
 """Validates a past day: rows by the rules, tables by their checks, and the hops of records between tables.
 
 Great Expectations validates on Spark; the results go to gold/validations and to Data Docs. With --hold a game's gold
-tables are not updated while a critical expectation about its silver fails. Exits with 1 if an expectation failed with
-the severity `critical` or `warning` (not with --exit-zero). Settings come from GAMELAKE_* variables (docs/settings.md);
-GAMELAKE_RULES is the folder of the rules.
+tables are not updated while a day has critical expectations about its silver that failed, until they pass. Exits with
+1 if an expectation failed with the severity `critical` or `warning` (not with --exit-zero). Settings come from
+GAMELAKE_* variables (docs/settings.md); GAMELAKE_RULES is the folder of the rules.
 """
 
 import argparse
@@ -14,10 +14,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from gamelake.command import command_parser
+from gamelake.contract.games import load_games
 from gamelake.layers.comments import EventComments
+from gamelake.ledger.holds import release
 from gamelake.model.errors import StoreError
-from gamelake.model.games import load_games
 from gamelake.model.logs import event_logger
+from gamelake.model.naming import game_table
+from gamelake.objects.store import Store
 from gamelake.observability.hop_accounts import accounts, batches_since
 from gamelake.program import FAILED, OK, moment, run
 from gamelake.quality.checking import NO_CHECKED_RULES, CheckedRules
@@ -31,8 +35,6 @@ from gamelake.quality.suites.results import build_docs, write_results
 from gamelake.quality.suites.summary import one_line_summary, summary_table
 from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
 from gamelake.session import own_session
-from gamelake.storage.holds import release
-from gamelake.storage.store import Store
 from gamelake.streaming.rules import RulesLoader
 
 log = event_logger(__name__)
@@ -48,7 +50,7 @@ def main() -> int:
     settings = ValidationSettings.from_env()
     store = Store(settings.tables.lakehouse.location)
     if arguments.release:
-        return _release(store, arguments.games)
+        return _release(store, arguments.games, date.fromisoformat(arguments.day) if arguments.day else None)
     now = datetime.now(UTC)
     games, day = games_to_validate(store, arguments.games), _day(store, arguments.day, now.date())
     lakehouse_day = LakehouseDay(store, day, _rules(settings, store))
@@ -93,8 +95,8 @@ def _settler(store: Store, arguments: argparse.Namespace, day: date, now: dateti
     return GoldHolds(store=store, day=day, now=now, by=by, until=arguments.until).settle
 
 
-def _release(store: Store, games: Sequence[str]) -> int:
-    """Release the gold of games, whatever their last results.
+def _release(store: Store, games: Sequence[str], day: date | None) -> int:
+    """Release the gold of games, or what is held of it for one day, whatever the last results.
 
     Raises:
         StoreError: no game is given.
@@ -102,7 +104,8 @@ def _release(store: Store, games: Sequence[str]) -> int:
     if not games:
         raise StoreError("give the games whose gold to release")
     for game in games:
-        print(f"{game}: its gold is released" if release(store, game) else f"{game}: was not held back")
+        released = release(store, game_table(game), day)
+        print(f"{game}: its gold is released ({released} days)" if released else f"{game}: was not held back")
     return OK
 
 
@@ -113,14 +116,14 @@ def _day(store: Store, text: str, today: date) -> date:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("games", nargs="*", metavar="GAME", help="such as kart_rumble; default: all that have a table")
     add("--day", default="", help="of the events, or 'newest': the last day with events; default: yesterday")
     add("--docs", type=Path, default=_DOCS, metavar="DIR", help="for Data Docs of this run; default: %(default)s")
     add("--hold", action="store_true", help="hold gold back after a critical failure, release it otherwise")
     add("--until", type=moment, metavar="TIME", help="when a hold expires; default: never")
-    add("--release", action="store_true", help="validate nothing, release the gold of the given games")
+    add("--release", action="store_true", help="validate nothing, release the gold of the given games, or of one --day")
     add("--exit-zero", action="store_true", help="exit with 0 if the day was validated, whatever the results")
     add("--dry-run", action="store_true", help="validate and print, but keep nothing and hold nothing back")
     return parser.parse_args()

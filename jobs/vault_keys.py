@@ -5,8 +5,7 @@
 they can't be read.
 """
 
-import argparse
-
+from gamelake.command import command_parser
 from gamelake.privacy.vault.key_file import add_key, make_key_file, remove_key
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.settings import VaultKeysSettings, VaultSettings
@@ -15,7 +14,7 @@ from gamelake.program import OK, run
 
 def main() -> int:
     """Run one of the commands."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("make", help="create the file; it must not exist")
     commands.add_parser("add", help="add a key-encryption key, which wraps keys from now on")

@@ -4,19 +4,17 @@ Reads GAMELAKE_LAKEHOUSE (and the S3 settings of docs/settings.md). Exits with 0
 if there are, 2 if no stream has written yet.
 """
 
-import argparse
-import json
-
+from gamelake.command import as_json, command_parser
+from gamelake.ledger.reconciliation import Reconciliation, reconcile, streams_of
 from gamelake.model.errors import StoreError
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Store
 from gamelake.program import FAILED, OK, run
-from gamelake.storage.reconciliation import Reconciliation, reconcile, streams_of
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Store
 
 
 def main() -> int:
     """Print the reconciliation, as a table or as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     arguments = parser.parse_args()
     store = Store(LakehouseSettings.from_env().location)
@@ -78,8 +76,8 @@ def _as_json(found: Reconciliation) -> str:
         "upgrades": found.upgrades,
         "problems": found.problems,
     }
-    return json.dumps(document, indent=2)
+    return as_json(document)
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, is_command=True)

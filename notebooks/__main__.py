@@ -1,6 +1,5 @@
-"""Runs the notebooks and saves the results: `python -m notebooks [analyst] [engineer]`, both by default."""
+"""Runs the notebooks and saves the results: `python -m notebooks [NAME ...]`, all by default."""
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import requests
 
+from gamelake.command import command_parser
 from gamelake.model.errors import GamelakeError
 from notebooks.running import run
 from notebooks.settings import REPOSITORY, NotebookSettings
@@ -15,7 +15,7 @@ from tools import stack
 from tools.embedded.java import spark_environment
 from tools.embedded.ports import HOST
 
-NAMES = ("analyst", "engineer")
+NAMES = ("analyst", "engineer", "streaming")
 OK, FAILED = 0, 1
 _ANSWER_SECONDS = 2
 _URL, _CREDENTIALS_FILE = "GAMELAKE_TRINO_URL", "GAMELAKE_TRINO_CREDENTIALS_FILE"
@@ -23,12 +23,12 @@ _URL, _CREDENTIALS_FILE = "GAMELAKE_TRINO_URL", "GAMELAKE_TRINO_CREDENTIALS_FILE
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the selected notebooks, and print the paths of the results."""
-    parser = argparse.ArgumentParser(prog="python -m notebooks", description=__doc__)
+    parser = command_parser(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)}")
     parser.add_argument("--output", type=Path, default=REPOSITORY / "build/notebooks", help="folder for the results")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(NAMES):
-        parser.error(f"there is no notebook '{unknown.pop()}', but {' and '.join(NAMES)}")
+        parser.error(f"there is no notebook '{unknown.pop()}', but {', '.join(NAMES)}")
     try:
         environment = _environment(os.environ)
         NotebookSettings.from_env(environment)

@@ -6,13 +6,13 @@ from typing import Protocol
 
 import pandas as pd
 
-from gamelake.model.games import load_games
+from gamelake.contract.games import load_games
+from gamelake.delta.listing import table_names
+from gamelake.objects.store import Location, Store
 from gamelake.serving.sql import duckdb as duckdb_answers
 from gamelake.serving.sql.questions import load_questions
 from gamelake.serving.sql.relations import Relations
 from gamelake.serving.sql.views import load_views
-from gamelake.storage.listing import table_names
-from gamelake.storage.store import Location, Store
 from gamelake.trino import TrinoAccess
 from notebooks.settings import REPOSITORY, NotebookSettings
 
@@ -28,7 +28,7 @@ class SqlEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TrinoEngine:
-    """Queries by Trino: the stack's, or any other one on the same lakehouse."""
+    """Queries by the stack's Trino, or by any other on the same lakehouse."""
 
     place: TrinoAccess
 
@@ -54,8 +54,9 @@ class DuckDbEngine:
 
     def ask(self, sql: str) -> pd.DataFrame:
         """See `SqlEngine`."""
-        games = load_games(REPOSITORY / "contracts" / "games.yaml").games
-        relations = Relations(table_names(Store(self.lakehouse)), load_views(REPOSITORY / "sql" / "views"), games)
+        games_file = REPOSITORY / "contracts" / "games.yaml"
+        views = load_views(REPOSITORY / "sql" / "views", games_file)
+        relations = Relations(table_names(Store(self.lakehouse)), views, load_games(games_file).games)
         return duckdb_answers.answer(sql, relations.read_by(sql), self.lakehouse).to_pandas()
 
 

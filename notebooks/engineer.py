@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
+from gamelake.delta.listing import table_paths
+from gamelake.delta.log.codec import live_files
+from gamelake.delta.tables import open_table
+from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.model.errors import SettingsError
+from gamelake.objects.store import Location, Store
 from gamelake.observability.lineage.graph import Graph
 from gamelake.observability.lineage.recorded import recorded
 from gamelake.session import spark_session
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.listing import table_paths
-from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import open_table
 from notebooks.settings import NotebookSettings
 
 

@@ -8,8 +8,8 @@ from typing import Self
 
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Location
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Location
 from gamelake.trino import TrinoAccess, trino_access
 
 REPOSITORY = Path(__file__).resolve().parents[1]
