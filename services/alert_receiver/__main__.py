@@ -10,7 +10,7 @@ log = event_logger("alert_receiver")
 
 
 def main() -> int:
-    """Serve until stopped; gives the exit code.
+    """Serve until stopped. Return the exit code.
 
     Raises:
         SettingsError: it can't start as it is configured.

@@ -1,26 +1,26 @@
 """The HTTP server of the receiver: POST /alerts writes a notification to the file, GET /healthz checks health."""
 
 import os
-import socket
-import sys
 import threading
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from gamelake.http_server import HttpHandler, HttpServer
 from gamelake.model.logs import event_logger
 from services.alert_receiver.notification import MalformedNotificationError, alert_lines
 from services.alert_receiver.settings import ReceiverSettings
 
 log = event_logger(__name__)
 
-# A notification has the alerts of one group; a thousand alerts are about a megabyte.
-MOST_BYTES = 4 * 1024 * 1024
-# Years of a healthy platform; an alert that fires is a line of some 700 bytes at each repetition.
+# A notification has the alerts of one group, a thousand at most (`max_alerts`), which are about a megabyte.
+MOST_BYTES = 2 * 1024 * 1024
+# How long a notification waits for the one before it; Alertmanager sends it again.
+_WAIT_SECONDS = 5.0
+# Years of a healthy platform; an alert that fires is a line of about 700 bytes at each repetition.
 _MOST_FILE_BYTES = 64 * 1024 * 1024
 
 
@@ -42,11 +42,14 @@ class AlertLog:
         Raises:
             OSError: the disk is full or broken.
         """
-        text = "".join(f"{line}\n" for line in lines).encode("utf-8")
+        text = bytearray()
+        for line in lines:
+            text += f"{line}\n".encode()
         with self._lock, self._opened(len(text)) as alert_log:
             size = alert_log.tell()
             try:
-                alert_log.write(self._line_break(size) + text)
+                alert_log.write(self._line_break(size))
+                alert_log.write(text)
                 alert_log.flush()
                 os.fsync(alert_log.fileno())
             except OSError:
@@ -67,42 +70,29 @@ class AlertLog:
             return b"" if alert_log.read(1) == b"\n" else b"\n"
 
 
-class Receiver(ThreadingHTTPServer):
+class Receiver(HttpServer):
     """The server; when it is closed, it first finishes notifications that are being written."""
 
     daemon_threads = False
-    # Seconds that `handle_request` waits for a connection.
-    timeout = 0.5
 
     def __init__(self, settings: ReceiverSettings) -> None:
-        super().__init__((settings.host, settings.port), partial(_Handler, AlertLog(settings.file)))
-        self._tls = settings.tls.context() if settings.tls else None
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        """A connection; its thread does the handshake, with the first read."""
-        connection, client = super().get_request()
-        if self._tls is not None:
-            connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        return connection, client
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Log a line, not a traceback, for a client that closes the connection."""
-        log.warning("connection_failed", client=client_address, error=repr(sys.exc_info()[1]))
+        self.turn = threading.Lock()
+        handler = partial(_Handler, AlertLog(settings.file))
+        super().__init__((settings.host, settings.port), handler, settings.tls, clients=settings.clients)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    # A client that sends nothing must not block a thread, nor the end of the process.
-    timeout = 10
+class _Handler(HttpHandler):
+    server: Receiver
 
     def __init__(self, alert_log: AlertLog, *connection: object) -> None:
         self._alert_log = alert_log
         super().__init__(*connection)  # type: ignore[arg-type]  # the server's own words, handed on
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 # the base class's
         found = self.path == "/healthz"
         self._answer(HTTPStatus.OK if found else HTTPStatus.NOT_FOUND)
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 # as above
         self._answer(self._received() if self.path == "/alerts" else HTTPStatus.NOT_FOUND)
 
     def _received(self) -> HTTPStatus:
@@ -112,6 +102,9 @@ class _Handler(BaseHTTPRequestHandler):
             return HTTPStatus.LENGTH_REQUIRED
         if int(length) > MOST_BYTES:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        # One at a time: together they would take more memory than the container has.
+        if not self.server.turn.acquire(timeout=_WAIT_SECONDS):
+            return HTTPStatus.SERVICE_UNAVAILABLE
         try:
             lines = alert_lines(self.rfile.read(int(length)), datetime.now(UTC))
             self._alert_log.append(line.to_json() for line in lines)
@@ -121,6 +114,8 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError as error:
             log.error("notification_not_written", error=error, action="responds with 500; Alertmanager sends it again")  # noqa: TRY400
             return HTTPStatus.INTERNAL_SERVER_ERROR
+        finally:
+            self.server.turn.release()
         return HTTPStatus.OK
 
     def _answer(self, status: HTTPStatus) -> None:
@@ -132,10 +127,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
-
-    def log_request(self, code: object = "-", size: object = "-") -> None:
-        """Do not log requests."""
-
-    def log_error(self, format: str, *words: object) -> None:  # noqa: A002 # the base class's
-        """Log a request that could not be read."""
-        log.warning("request_failed", error=format % words)

@@ -12,6 +12,8 @@ from gamelake.model.options import EndpointTls, endpoint_tls
 
 DEFAULT_PORT = 9094
 _HIGHEST_PORT = 65535
+# The second is for its own health check.
+_CLIENTS = frozenset({"alertmanager", "alert-receiver"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +24,14 @@ class ReceiverSettings:
         host: empty for all interfaces, as in a container.
         port: 0 for any free port.
         tls: None: the receiver serves HTTP.
+        clients: with TLS, the names in the certificates of those who may send alerts and ask for the health.
     """
 
     file: Path
     host: str
     port: int
     tls: EndpointTls | None = None
+    clients: frozenset[str] = _CLIENTS
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
@@ -44,6 +48,7 @@ class ReceiverSettings:
             host=variables.get("ALERT_RECEIVER_HOST", ""),
             port=_port(variables),
             tls=endpoint_tls(Environment(variables), "ALERT_RECEIVER_CERTIFICATE_FILE", "ALERT_RECEIVER_CA_FILE"),
+            clients=frozenset(filter(None, variables.get("ALERT_RECEIVER_CLIENTS", "").split(","))) or _CLIENTS,
         )
 
 

@@ -3,14 +3,14 @@
 Settings come from GAMELAKE_* variables (docs/settings.md). On SIGTERM it commits what it has read and ends.
 """
 
-import argparse
 from functools import partial
 
-from gamelake.model.games import load_games
+from gamelake.command import command_parser
+from gamelake.contract.games import load_games
+from gamelake.delta.comments import Comments
 from gamelake.model.naming import AUDIT_QUERIES, AUDIT_SUPPORT_CALLS
 from gamelake.observability.metrics.endpoint import registry_of_process, served
 from gamelake.program import OK, leave_pandas_out, run, stop_event
-from gamelake.storage.comments import Comments
 from services.audit import query_events, support_calls
 from services.audit.copier import AuditCopier
 from services.audit.masking import LiteralMask
@@ -21,7 +21,7 @@ from services.audit.tables import AuditTable
 
 def main() -> int:
     """Copy until SIGTERM."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    command_parser(__doc__).parse_args()
     leave_pandas_out()
     settings = AuditSettings.from_env()
     registry = registry_of_process()
@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def tables(settings: AuditSettings) -> list[AuditTable]:
-    """The audit's tables, each with its topic."""
+    """Return the audit's tables, each with its topic."""
     games = load_games(settings.games_file).games
     mask = LiteralMask({name for game in games for name in (game.name, *game.match)})
     return [

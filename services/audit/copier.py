@@ -6,9 +6,10 @@ Memory does not grow with the backlog: the client's queue is bounded in bytes, a
 
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from threading import Event
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake.exceptions import DeltaError
 from obstore.exceptions import BaseError
@@ -22,23 +23,16 @@ from services.audit.maintenance import TableMaintenance
 from services.audit.metrics import AuditMetrics
 from services.audit.settings import AuditSettings
 from services.audit.tables import AuditAppender, AuditTable, Row
+from services.bounded_consumer import BoundedConsumer
 
 log = event_logger(__name__)
 
-_POLL_SECONDS = 0.2
 _RECORDS_AT_ONCE = 1_000
-# Small files are compacted after so many commits at the latest: the memory of a compaction grows with their number.
+# Small files are compacted after this many commits at the latest: the memory of a compaction grows with their number.
 _COMMITS_BETWEEN_COMPACTIONS = 500
 _REQUEST_SECONDS = 10.0
 # Between two measurements of the lag, which also delete copied records.
 _LAG_SECONDS = 10.0
-# The client's own memory; a record larger than a fetch comes alone.
-_CLIENT_BOUNDS = {
-    "queued.max.messages.kbytes": 4_096,
-    "queued.min.messages": 1_000,
-    "fetch.max.bytes": 2**20,
-    "max.partition.fetch.bytes": 2**19,
-}
 
 
 @dataclass(slots=True)
@@ -73,12 +67,12 @@ class TopicCopy:
         value = value.encode() if isinstance(value, str) else value
         if not self.rows:
             self.begun_at = time.monotonic()
-        self.rows.append(self.table.row_of(message.offset() or 0, message.timestamp()[1], value))
+        self.rows.append(self.table.row_of(message.offset() or 0, _time_of(message), value))
         self.bytes += len(value)
         self.position = (message.offset() or 0) + 1
 
     def commit(self) -> tuple[int, int]:
-        """Commit the rows; gives their number, and that of the unreadable ones among them."""
+        """Commit the rows. Return their number, and that of the unreadable ones among them."""
         self.appender.append(self.rows, self.position)
         counts = len(self.rows), sum("unreadable" in row for row in self.rows)
         self.rows, self.bytes, self.committed = [], 0, self.position
@@ -99,16 +93,8 @@ class AuditCopier:
         self._settings, self._metrics = settings, metrics
         self._heartbeat = Heartbeat(settings.telemetry.heartbeat_file)
         self._admin = AdminClient({**settings.kafka.for_clients(), "log_level": 0})
-        self._consumer = Consumer(
-            {
-                **settings.kafka.for_clients(),
-                "group.id": "audit",
-                "enable.auto.commit": False,
-                # An offset that Kafka does not have is an error: to continue anywhere else would lose records.
-                "auto.offset.reset": "error",
-                **_CLIENT_BOUNDS,
-            }
-        )
+        # An offset that Kafka does not have is an error: to continue anywhere else would lose records.
+        self._consumer = BoundedConsumer(settings.kafka, {"group.id": "audit", "auto.offset.reset": "error"})
         self._lag_at = self._maintained_at = float("-inf")
         self._copies = {table.topic: self._begin(table) for table in tables}
 
@@ -122,7 +108,8 @@ class AuditCopier:
         self._consumer.assign([TopicPartition(topic, 0, copy.position) for topic, copy in self._copies.items()])
         try:
             while not stop.is_set():
-                self._take()
+                for message in self._consumer.records(_RECORDS_AT_ONCE):
+                    self._add(message)
                 for copy in self._copies.values():
                     if self._is_due(copy):
                         self._commit(copy)
@@ -137,7 +124,7 @@ class AuditCopier:
             self._consumer.close()
 
     def _begin(self, table: AuditTable) -> TopicCopy:
-        """Where to go on with a topic."""
+        """Find the position to continue from with a topic."""
         topic_id = _topic_id(self._admin, self._settings.kafka, table.topic)
         appender = AuditAppender(self._settings.lakehouse, table, topic_id, Failpoints(self._settings.kill))
         try:
@@ -161,26 +148,13 @@ class AuditCopier:
         log.info("audit_copy_started", topic=table.topic, table=table.path, offset=copy.position)
         return copy
 
-    def _take(self) -> None:
-        """Take the records that have come, at most so many; commit early what becomes large."""
-        message = self._consumer.poll(_POLL_SECONDS)
-        for _ in range(_RECORDS_AT_ONCE):
-            if message is None:
-                return
-            self._add(message)
-            message = self._consumer.poll(0)
-        if message is not None:
-            self._add(message)
-
     def _add(self, message: Message) -> None:
-        error = message.error()
-        if error is not None:
-            if error.code() == KafkaError._AUTO_OFFSET_RESET or error.fatal():  # noqa: SLF001 # the client's public name
-                raise KafkaException(error)
-            log.warning("kafka_error", error=error.str(), action="tries again")
-            return
+        """Take a record; commit early what becomes large."""
         copy = self._copies[message.topic() or ""]
+        is_oldest = not copy.rows
         copy.add(message)
+        if is_oldest:
+            self._metrics.complete_until(copy.name, _time_of(message))
         if copy.bytes >= self._settings.buffer_bytes or len(copy.rows) >= _RECORDS_AT_ONCE:
             self._commit(copy)
 
@@ -222,7 +196,10 @@ class AuditCopier:
         if not is_due and most_commits < _COMMITS_BETWEEN_COMPACTIONS:
             return
         self._maintained_at = time.monotonic()
-        for copy in (copy for copy in self._copies.values() if copy.appender.exists):
+        for copy in self._copies.values():
+            if not copy.appender.exists:
+                self._metrics.maintained(copy.name)
+                continue
             maintenance = TableMaintenance(
                 location=self._settings.lakehouse, table=copy.table.path, retention=self._settings.retention
             )
@@ -242,6 +219,11 @@ class AuditCopier:
             copy.appender.reopen()
             copy.commits = 0
             self._heartbeat.beat()
+
+
+def _time_of(message: Message) -> datetime:
+    """When Kafka took a record."""
+    return datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
 
 
 def _topic_id(admin: AdminClient, kafka: KafkaAccess, topic: str) -> str:

@@ -1,7 +1,7 @@
 """Masks what may be personal in the text of a query: every literal but those that can't name a person.
 
-A list of what is kept, not of what is masked: a name has no form by which it could be recognised. Words outside of
-literals, such as the names of tables and columns, are kept. Text that is no SQL is masked too: a query that failed is
+The list names the kept texts, not the masked ones: a name has no form by which it could be recognised. Words outside of
+literals, such as the names of tables and columns, are kept. Text that is not SQL is masked too: a query that failed is
 in the audit as well. Each character is read a bounded number of times, whatever the text.
 """
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 
 MASK = "***"
-# Of a player or of a telephone; counts, and the parts of a date, have fewer digits in a row.
+# A number of a player or of a telephone; counts, and the parts of a date, have fewer digits in a row.
 _LONG_NUMBER = re.compile(r"\d[\d_]{5,}\d")
 _TOKEN = re.compile(
     r"""

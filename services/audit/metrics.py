@@ -1,47 +1,27 @@
-"""Metrics of the service; monitoring/metrics.yaml describes each name."""
+"""Metrics of the service."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry
+
+from gamelake.observability.metrics import declared
 
 
 class AuditMetrics:
-    """What was committed by table, what could not be read or was lost, and how far the tables are behind."""
+    """The committed, unreadable and lost records by table, and how far the tables are behind."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._rows = Counter("gamelake_audit_rows_total", "Rows committed", ["table"], registry=registry)
-        self._unreadable = Counter(
-            "gamelake_audit_unreadable_total", "Rows of records in another format", ["table"], registry=registry
-        )
-        self._lost = Counter(
-            "gamelake_audit_lost_total",
-            "Records that Kafka deleted before they were copied",
-            ["table"],
-            registry=registry,
-        )
-        self._behind = Gauge(
-            "gamelake_audit_offsets_behind",
-            "Offsets of the topic that are not in the table",
-            ["table"],
-            registry=registry,
-        )
-        self._last = Gauge(
-            "gamelake_audit_last_complete_timestamp_seconds",
-            "When the table last had all records of its topic",
-            ["table"],
-            registry=registry,
-        )
-        self._maintained = Gauge(
-            "gamelake_audit_last_maintenance_timestamp_seconds",
-            "When small files were last compacted and old days deleted",
-            ["table"],
-            registry=registry,
-        )
+        self._rows = declared.counter(registry, "gamelake_audit_rows_total", "table")
+        self._unreadable = declared.counter(registry, "gamelake_audit_unreadable_total", "table")
+        self._lost = declared.counter(registry, "gamelake_audit_lost_total", "table")
+        self._behind = declared.gauge(registry, "gamelake_audit_offsets_behind", "table")
+        self._last = declared.gauge(registry, "gamelake_audit_last_complete_timestamp_seconds", "table")
+        self._maintained = declared.gauge(registry, "gamelake_audit_last_maintenance_timestamp_seconds", "table")
 
     def initialize(self, table: str) -> None:
-        """Have all series of a table from the start, as late as the service is old."""
-        for counter in (self._rows, self._unreadable, self._lost):
-            counter.labels(table)
-        self._last.labels(table).set_to_current_time()
-        self._maintained.labels(table).set_to_current_time()
+        """Create all series of a table, with times of 0 until they are known: a start makes no table less late."""
+        for series in (self._rows, self._unreadable, self._lost, self._last, self._maintained):
+            series.labels(table)
 
     def committed(self, table: str, rows: int, unreadable: int) -> None:
         """Count committed rows, and those among them whose record has another format."""
@@ -51,6 +31,10 @@ class AuditMetrics:
     def lost(self, table: str, records: int) -> None:
         """Count records that are in no table."""
         self._lost.labels(table).inc(records)
+
+    def complete_until(self, table: str, recorded_at: datetime) -> None:
+        """Set the time of the oldest record that is not in the table."""
+        self._last.labels(table).set(recorded_at.timestamp())
 
     def behind(self, table: str, offsets: int) -> None:
         """Set the number of offsets that are not in the table."""

@@ -130,14 +130,14 @@ _RECORDS = msgspec.json.Decoder(_Record)
 
 
 def query_row(value: bytes, mask: Callable[[str], str]) -> dict[str, object]:
-    """A record of the topic as a row of `COLUMNS`.
+    """Convert a record of the topic to a row of `COLUMNS`.
 
     Args:
         value: the record's value.
         mask: applied to all texts that a person or a client may have written.
 
     Raises:
-        msgspec.MsgspecError: the record is no event of a query.
+        msgspec.MsgspecError: the record is not an event of a query.
     """
     event = _RECORDS.decode(value).event_payload
     context, metadata = event.context, event.metadata

@@ -11,8 +11,8 @@ from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment, failpoint_setting
 from gamelake.model.failpoints import Kill
 from gamelake.model.options import TelemetryOptions, telemetry_options
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Location
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Location
 
 _MIB = 2**20
 

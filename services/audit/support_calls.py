@@ -19,9 +19,9 @@ COLUMNS = pa.schema(
 
 
 def call_row(value: bytes) -> dict[str, object]:
-    """A record of the topic as a row of `COLUMNS`.
+    """Convert a record of the topic to a row of `COLUMNS`.
 
     Raises:
-        msgspec.MsgspecError: the record is no support call.
+        msgspec.MsgspecError: the record is not a support call.
     """
     return msgspec.structs.asdict(decode_call(value))

@@ -1,28 +1,28 @@
 """The audit's tables: what a topic's records become, and appends that a table has once.
 
-A commit has the topic's next offset as its transaction, so the table itself says where to go on. Each commit is put
-only if no other process has put that version: the process that is not first starts again from what the table has.
+A commit has the topic's next offset as its transaction, so the table itself says where to continue. Each commit is put
+only if no other process has put that version: the process that is not first starts again from the table's state.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import TableNotFoundError
 
+from gamelake.delta.appends import BatchTransaction, TableHead
+from gamelake.delta.columns import delta_schema_json, merged
+from gamelake.delta.comments import Comments
+from gamelake.delta.data_files import write_rows
+from gamelake.delta.log.checkpoints import is_log_checkpoint_due
+from gamelake.delta.log.table_features import TableUse
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables, checkpoint_log, open_table
 from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
-from gamelake.storage.appends import BatchTransaction, TableHead
-from gamelake.storage.columns import merged
-from gamelake.storage.comments import Comments
-from gamelake.storage.data_files import write_rows
-from gamelake.storage.log_checkpoints import is_log_checkpoint_due
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.store import Location, Store
-from gamelake.storage.table_features import TableUse
-from gamelake.storage.tables import DeltaTables, checkpoint_log, delta_schema_json, open_table
+from gamelake.objects.store import Location, Store
 
 DAY = "audit_date"
 _RECORD_COLUMNS = (
@@ -58,9 +58,9 @@ class AuditTable:
         """All columns but the day, by which the table is partitioned."""
         return pa.schema([*_RECORD_COLUMNS, *self.columns])
 
-    def row_of(self, offset: int, timestamp: int, value: bytes) -> Row:
-        """A record as a row, whatever its value is; the timestamp in milliseconds since 1970."""
-        row: Row = {"recorded_at": datetime.fromtimestamp(timestamp / 1000, UTC), "kafka_offset": offset}
+    def row_of(self, offset: int, recorded_at: datetime, value: bytes) -> Row:
+        """Convert a record to a row, whatever its value is."""
+        row: Row = {"recorded_at": recorded_at, "kafka_offset": offset}
         try:
             return row | self.row(value)
         # JSON that is nested too deeply is a RecursionError.
@@ -83,7 +83,7 @@ class AuditAppender:
 
     @property
     def exists(self) -> bool:
-        """Whether the table has been created."""
+        """True if the table has been created."""
         return self._head is not None
 
     @property
@@ -97,7 +97,7 @@ class AuditAppender:
             handle = open_table(self._location, self._table.path)
         except TableNotFoundError:
             return
-        self._head = TableHead.of(handle, self._app_id, TableUse.APPEND)
+        self._head = TableHead.of(self._store, self._table.path, handle, self._app_id, TableUse.APPEND)
         if merged(self._head.schema, self._table.schema) is not self._head.schema:
             with DeltaTables(self._location) as tables:
                 tables.widen(self._entry(()))
@@ -119,7 +119,7 @@ class AuditAppender:
             is_committed = self._head.put(self._store, entry, transaction)
         if not is_committed or self._head is None:
             raise TransientError(
-                f"another process writes {self._table.path}; this one starts again from what the table has"
+                f"another process writes {self._table.path}; this one starts again from the table's state"
             )
         self._failpoints.reach(Failpoint.AFTER_AUDIT_COMMIT)
         if is_log_checkpoint_due(self._table.path, self._head.version):

@@ -1,16 +1,16 @@
 """Runs the catalog service until SIGTERM, or once: `python -m services.catalog [--once]`."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from threading import Event, Thread
 
 from prometheus_client import CollectorRegistry
 
+from gamelake.command import command_parser
 from gamelake.model.errors import SettingsError
-from gamelake.observability.metrics.endpoint import registry_of_process, serve_metrics
+from gamelake.objects.store import Store
+from gamelake.observability.metrics.endpoint import Heartbeat, MetricsServer, registry_of_process
 from gamelake.program import FAILED, OK, leave_pandas_out, run, stop_event
-from gamelake.storage.store import Store
 from services.catalog.metrics import CatalogMetrics
 from services.catalog.registration import Registrar, Registrations
 from services.catalog.runs import CatalogLoop, CatalogSteps, RunIntervals
@@ -25,7 +25,7 @@ _POLL_SECONDS = 1.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until stopped; with `--once` do one run, 0 if it had no errors."""
-    parser = argparse.ArgumentParser(prog="python -m services.catalog", description=__doc__)
+    parser = command_parser(__doc__)
     parser.add_argument("--once", action="store_true", help="do one run and exit")
     is_once = parser.parse_args(arguments).once
     leave_pandas_out()
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED if runs.once() else OK
     stop = stop_event()
     _serve(settings, registry)
-    return _run_until_stopped(runs, stop)
+    return _run_until_stopped(runs, stop, Heartbeat(settings.telemetry.heartbeat_file))
 
 
 def _runs(settings: CatalogSettings, registry: CollectorRegistry) -> CatalogLoop:
@@ -60,15 +60,15 @@ def _views(settings: CatalogSettings, store: Store) -> ViewSync | None:
 
 def _serve(settings: CatalogSettings, registry: CollectorRegistry) -> None:
     try:
-        serve_metrics(registry, settings.metrics_host, settings.metrics_port, settings.metrics_tls)
+        MetricsServer(registry, settings.telemetry).start()
     except OSError as error:
-        address = f"{settings.metrics_host}:{settings.metrics_port}"
+        address = f"{settings.telemetry.metrics_host}:{settings.telemetry.metrics_port}"
         raise SettingsError(f"the metrics can't be served at {address}: {error}") from error
 
 
-def _run_until_stopped(runs: CatalogLoop, stop: Event) -> int:
+def _run_until_stopped(runs: CatalogLoop, stop: Event, heartbeat: Heartbeat) -> int:
     # Not in the main thread: a client that waits minutes for an unavailable store must not delay SIGTERM.
-    worker = Thread(target=runs.run, args=(stop,), name="runs", daemon=True)
+    worker = Thread(target=runs.run, args=(stop, heartbeat), name="runs", daemon=True)
     worker.start()
     while not stop.wait(_POLL_SECONDS):
         if not worker.is_alive():

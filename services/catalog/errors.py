@@ -1,4 +1,4 @@
-"""Errors between the lakehouse and Trino, grouped by what they affect.
+"""Errors between the lakehouse and Trino, grouped by their effect.
 
 GamelakeError
 ├── TransientError           this run fails           StoreUnavailableError (gamelake/model) · TrinoUnavailableError

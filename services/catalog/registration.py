@@ -11,7 +11,7 @@ from datetime import timedelta
 import msgspec
 
 from gamelake.model.logs import event_logger
-from gamelake.storage.store import Location, Store
+from gamelake.objects.store import Location, Store
 from services.catalog.errors import RegistrationRefusedError, TableError
 from services.catalog.tables import CatalogTable
 from services.catalog.trino import TrinoCatalog
@@ -52,7 +52,7 @@ class Registrations:
         self._lakehouse.put(_note_path(table), msgspec.json.encode(registration))
 
     def is_ours(self, table: CatalogTable) -> bool:
-        """Whether Trino's entry was made by this service; False if that can't be proved."""
+        """Return True if Trino's entry was made by this service; False if that can't be proved."""
         if self._metastore is None:
             return False
         noted = self._lakehouse.get(_note_path(table))
@@ -89,6 +89,9 @@ class Registrar:
         self._in_trino: set[CatalogTable] = set()
         self._refused: dict[CatalogTable, TableError] = {}
         self._runs_missing: dict[CatalogTable, int] = {}
+        # Entries of others, and those that Trino refuses to unregister until the next refresh.
+        self._foreign: set[CatalogTable] = set()
+        self._kept: set[CatalogTable] = set()
 
     def synchronize(self, found: frozenset[CatalogTable]) -> tuple[int, list[TableError]]:
         """Register the found tables in Trino; a run without new tables sends no query.
@@ -102,6 +105,7 @@ class Registrar:
         if self._clock() - self._refreshed_at >= _REFRESH_INTERVAL.total_seconds():
             self._in_trino = set(self._trino.tables())
             self._refused.clear()
+            self._kept.clear()
             self._refreshed_at = self._clock()
         self._register(sorted(found - self._in_trino - self._refused.keys()))
         self._unregister_gone(found)
@@ -137,9 +141,12 @@ class Registrar:
     def _unregister_gone(self, found: frozenset[CatalogTable]) -> None:
         missing = self._in_trino - found
         self._runs_missing = {table: self._runs_missing.get(table, 0) + 1 for table in missing}
-        # Checked once, in the run in which a table counts as deleted: entries of others stay in Trino.
-        for table in sorted(table for table, runs in self._runs_missing.items() if runs == _RUNS_UNTIL_GONE):
+        self._foreign &= missing
+        gone = {table for table, runs in self._runs_missing.items() if runs >= _RUNS_UNTIL_GONE}
+        # Whose an entry is, is asked once; a run that fails between two tables leaves the rest to the next run.
+        for table in sorted(gone - self._foreign - self._kept):
             if not self._registrations.is_ours(table):
+                self._foreign.add(table)
                 log.info(
                     "foreign_table_kept",
                     table=table,
@@ -149,6 +156,7 @@ class Registrar:
             try:
                 self._trino.unregister(table)
             except RegistrationRefusedError as error:
+                self._kept.add(table)
                 log.warning("unregistration_refused", table=table, error=error)
                 continue
             self._in_trino.discard(table)

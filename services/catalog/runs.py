@@ -8,8 +8,9 @@ from threading import Event
 
 from obstore.exceptions import BaseError
 
-from gamelake.model.errors import StoreUnavailableError, TransientError
+from gamelake.model.errors import StoreUnavailableError
 from gamelake.model.logs import event_logger
+from gamelake.observability.metrics.endpoint import Heartbeat
 from services.catalog.errors import TableError
 from services.catalog.metrics import CatalogMetrics, CatalogRunOutcome
 from services.catalog.registration import Registrar
@@ -56,31 +57,41 @@ class CatalogLoop:
         self._clock = clock
         self._measured_at = float("-inf")
 
-    def run(self, stop: Event) -> None:
-        """Do runs until stopped; the wait doubles after each run that fails because a service is not available."""
+    def run(self, stop: Event, heartbeat: Heartbeat) -> None:
+        """Do runs until stopped, whatever a run raises, with a beat after each.
+
+        The wait doubles after each run that fails.
+        """
         failed_runs = 0
         while not stop.is_set():
             try:
                 self.once()
                 failed_runs = 0
-            except TransientError as error:
+            except Exception as error:
+                # The next run may succeed; CatalogBehind fires if none does.
                 failed_runs += 1
                 pause = self._wait(failed_runs).total_seconds()
-                log.warning("catalog_run_failed", error=error, seconds=pause, action="tries again after these seconds")
+                log.warning(
+                    "catalog_run_failed",
+                    error=f"{type(error).__name__}: {error}",
+                    seconds=pause,
+                    action="tries again after these seconds",
+                )
+            heartbeat.beat()
             stop.wait(self._wait(failed_runs).total_seconds())
 
     def once(self) -> list[TableError]:
-        """Do one run; returns errors of single tables, with which the run counts as failed.
+        """Do one run; returns errors of single tables, without which the run is incomplete.
 
         Raises:
             TransientError: the object store or Trino is not available.
         """
         try:
             errors = self._run()
-        except TransientError:
+        except Exception:
             self._metrics.run_ended(CatalogRunOutcome.FAILED)
             raise
-        self._metrics.run_ended(CatalogRunOutcome.FAILED if errors else CatalogRunOutcome.OK)
+        self._metrics.run_ended(CatalogRunOutcome.INCOMPLETE if errors else CatalogRunOutcome.OK)
         return errors
 
     def _run(self) -> list[TableError]:

@@ -2,15 +2,15 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
 from gamelake.model.environment import Environment
-from gamelake.model.options import EndpointTls, endpoint_tls
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Location
+from gamelake.model.options import TelemetryOptions, telemetry_options
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Location
 from gamelake.trino import CATALOG, TrinoAccess, trino_access
 
 
@@ -41,9 +41,7 @@ class CatalogSettings:
     views: ViewSettings | None
     interval: timedelta
     measure_interval: timedelta
-    metrics_host: str
-    metrics_port: int
-    metrics_tls: EndpointTls | None
+    telemetry: TelemetryOptions
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
@@ -62,9 +60,7 @@ class CatalogSettings:
             views=_views(env),
             interval=timedelta(seconds=env.number("GAMELAKE_CATALOG_INTERVAL_SECONDS", 2, 0.1, 3_600)),
             measure_interval=timedelta(seconds=env.number("GAMELAKE_CATALOG_MEASURE_SECONDS", 10, 0, 3_600)),
-            metrics_host=env.optional("GAMELAKE_METRICS_HOST", "127.0.0.1"),
-            metrics_port=env.whole("GAMELAKE_METRICS_PORT", 9109, 0, 65_535),
-            metrics_tls=endpoint_tls(env, "GAMELAKE_METRICS_CERTIFICATE_FILE", "GAMELAKE_METRICS_CA_FILE"),
+            telemetry=replace(telemetry_options(env), metrics_port=env.whole("GAMELAKE_METRICS_PORT", 9109, 0, 65_535)),
         )
 
 

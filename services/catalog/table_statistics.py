@@ -12,10 +12,10 @@ from urllib.parse import unquote
 
 from deltalake.exceptions import DeltaError
 
+from gamelake.delta.log.codec import Action, commit_info_of, decode_entry, entry_path, row_count
+from gamelake.delta.tables import open_table
 from gamelake.model.logs import event_logger
-from gamelake.storage.delta_log import Action, commit_info_of, decode_entry, entry_path, row_count
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import open_table
+from gamelake.objects.store import Location, Store
 from services.catalog.errors import TableError, UnreadableLogError
 from services.catalog.tables import CatalogTable
 
@@ -79,7 +79,7 @@ class LogReader:
         self._store = Store(location)
 
     def open(self, table: CatalogTable) -> TableStatistics:
-        """The statistics of a table, from its checkpoint and the commits after it.
+        """Read the statistics of a table from its checkpoint and the commits after it.
 
         Raises:
             UnreadableLogError: the log is damaged or missing.
@@ -93,11 +93,15 @@ class LogReader:
             table_id = str(handle.metadata().id)
         except DeltaError as error:
             raise UnreadableLogError(f"{table} has a log that can't be read: {error}") from error
-        entry = self._store.get(entry_path(str(table), version)) or b""
-        figures = TableStatistics(table_id, version, last_modified / 1000, sha256(entry).digest())
+        entry = self._store.get(entry_path(str(table), version))
+        figures = TableStatistics(table_id, version, last_modified / 1000, sha256(entry or b"").digest())
         for path, rows, size in zip(*columns, strict=True):
             figures.add(path, LiveFile(rows or 0, size))
-        figures.committed_at = _committed_at(decode_entry(entry), figures.committed_at)
+        if entry is not None:
+            try:
+                figures.committed_at = _committed_at(decode_entry(entry), figures.committed_at)
+            except ValueError as error:
+                raise UnreadableLogError(f"{table} has a damaged entry {version}: {error}") from error
         return figures
 
     def follow(self, table: CatalogTable, figures: TableStatistics) -> bool:

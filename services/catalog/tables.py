@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gamelake.delta.listing import has_log
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import Layer
-from gamelake.storage.listing import has_log
-from gamelake.storage.store import Store
+from gamelake.objects.store import Store
 
 # Trino converts names to lower case, and names are used in SQL.
 _PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
@@ -36,7 +36,7 @@ class TableFinder:
         self._passed_over: set[str] = set()
 
     def find(self) -> frozenset[CatalogTable]:
-        """All present tables, with one listing for each layer and one for each folder that is no table yet."""
+        """Find all present tables, with one listing for each layer and one for each folder that is not yet a table."""
         tables = (table for layer in Layer for table in self._folders(layer))
         self._known = {table for table in tables if table in self._known or has_log(self._store, str(table))}
         return frozenset(self._known)

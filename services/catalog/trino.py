@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from requests.exceptions import RequestException
-from trino.exceptions import Error, HttpError, TrinoQueryError, TrinoUserError
+from trino.exceptions import Error, HttpError, TrinoQueryError
 
 from gamelake.model.naming import Layer
 from gamelake.serving.sql.views import View
@@ -38,7 +38,7 @@ def execute(settings: TrinoSettings, sql: str) -> tuple[list[list[str]], str]:
 
 
 def sql_literal(text: str) -> str:
-    """A text as a literal in SQL."""
+    """Quote a text as a literal in SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -49,7 +49,7 @@ class TrinoCatalog:
         self._settings = settings
 
     def tables(self) -> frozenset[CatalogTable]:
-        """The tables registered in Trino in the lakehouse's layers.
+        """Return the tables registered in Trino in the lakehouse's layers.
 
         Raises:
             TrinoUnavailableError: Trino is not available, or refuses the query.
@@ -69,7 +69,7 @@ class TrinoCatalog:
         """
         try:
             self._run(f"CREATE SCHEMA IF NOT EXISTS {layer}")
-        except TrinoUserError as error:
+        except TrinoQueryError as error:
             if error.error_name not in _THERE_ALREADY:
                 raise TrinoUnavailableError(f"Trino refuses to create the schema {layer}: {error.message}") from error
 
@@ -128,7 +128,7 @@ class TrinoViews:
         self._settings = settings
 
     def definitions(self) -> Mapping[str, str]:
-        """The definition of each view, as Trino stores it.
+        """Return the definition of each view, as Trino stores it.
 
         Raises:
             TrinoUnavailableError: Trino is not available, or refuses the query.

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
+from gamelake.contract.games import load_games
 from gamelake.model.errors import StartupError
-from gamelake.model.games import load_games
 from gamelake.model.logs import event_logger
+from gamelake.objects.store import Store
 from gamelake.serving.sql.views import View, load_views
-from gamelake.storage.store import Store
 from services.catalog.errors import TableError, ViewRefusedError
 from services.catalog.tables import CatalogTable
 from services.catalog.trino import TrinoViews
@@ -39,13 +39,13 @@ class ViewFiles:
     games_file: Path
 
     def wanted(self, tables: frozenset[str]) -> Mapping[str, tuple[View, str]]:
-        """The wanted views over these tables, each after those that it reads.
+        """Return the wanted views over these tables, each after those that it reads.
 
         Raises:
             ViewRefusedError: a file is malformed.
         """
         try:
-            views, games = load_views(self.folder), load_games(self.games_file).games
+            views, games = load_views(self.folder, self.games_file), load_games(self.games_file).games
         except StartupError as error:
             raise ViewRefusedError(f"the views are not changed: {error}") from error
         found: dict[str, tuple[View, str]] = {}

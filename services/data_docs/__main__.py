@@ -1,12 +1,11 @@
 """Serves a directory until SIGTERM or Ctrl-C: `python -m services.data_docs DIRECTORY`."""
 
-import argparse
-import socket
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
+from gamelake.command import command_parser
+from gamelake.http_server import HttpHandler, HttpServer
 from gamelake.model.errors import SettingsError
 from gamelake.model.logs import event_logger
 from gamelake.model.options import EndpointTls
@@ -15,47 +14,35 @@ from gamelake.program import OK, run, stop_event
 log = event_logger("data_docs")
 
 
-class _Handler(SimpleHTTPRequestHandler):
-    # A client that sends nothing must not keep a thread.
-    timeout = 10
-
-    def log_message(self, format: str, *words: object) -> None:  # noqa: A002 # the base class's
-        """Do not log requests."""
-
-
-class _Server(ThreadingHTTPServer):
-    # Seconds that `handle_request` waits for a connection.
-    timeout = 0.5
-
-    def __init__(self, directory: Path, port: int, tls: EndpointTls) -> None:
-        super().__init__(("", port), partial(_Handler, directory=str(directory)))
-        self._context = tls.context()
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        """A connection; its thread does the handshake, with the first read."""
-        connection, client = super().get_request()
-        return self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), client
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a client that has no certificate, or closes the connection."""
+class _Handler(HttpHandler, SimpleHTTPRequestHandler):
+    """Serves the files of a directory."""
 
 
 def main() -> int:
-    """Serve until stopped; gives the exit code.
+    """Serve until stopped. Return the exit code.
 
     Raises:
         SettingsError: the port is in use, or a file can't be read.
     """
-    parser = argparse.ArgumentParser(prog="python -m services.data_docs", description=__doc__)
+    parser = command_parser(__doc__)
     parser.add_argument("directory", type=Path, help="the files to serve")
     parser.add_argument("--port", type=int, default=8000, help="the port to listen on (default: %(default)s)")
     parser.add_argument("--certificate", type=Path, required=True, help="the server's private key and certificate, PEM")
     parser.add_argument("--clients", type=Path, required=True, help="the authorities of the clients' certificates, PEM")
+    parser.add_argument(
+        "--admit",
+        nargs="+",
+        default=["operator", "data-docs"],
+        metavar="NAME",
+        help="the names in the clients' certificates that open the pages; the default is an operator's, and the "
+        "server's own for its health check",
+    )
     arguments = parser.parse_args()
     stop = stop_event()
     try:
         tls = EndpointTls(certificate=arguments.certificate, clients=arguments.clients)
-        with _Server(arguments.directory, arguments.port, tls) as server:
+        handler = partial(_Handler, directory=str(arguments.directory))
+        with HttpServer(("", arguments.port), handler, tls, clients=arguments.admit) as server:
             log.info("data_docs_served", port=server.server_port, directory=arguments.directory)
             while not stop.is_set():
                 server.handle_request()

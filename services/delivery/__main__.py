@@ -4,11 +4,10 @@ A file has the events of one partition, and is written when it is large enough o
 enough. Settings come from GAMELAKE_* variables (docs/settings.md). On SIGTERM it writes unfinished files and ends.
 """
 
-import argparse
-
+from gamelake.command import command_parser
+from gamelake.objects.store import Store
 from gamelake.observability.metrics.endpoint import registry_of_process, served
 from gamelake.program import OK, run, stop_event
-from gamelake.storage.store import Store
 from services.delivery.copier import TopicCopier
 from services.delivery.metrics import DeliveryMetrics
 from services.delivery.settings import DeliverySettings
@@ -16,7 +15,7 @@ from services.delivery.settings import DeliverySettings
 
 def main() -> int:
     """Copy until SIGTERM."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    command_parser(__doc__).parse_args()
     settings = DeliverySettings.from_env()
     registry = registry_of_process()
     copier = TopicCopier(settings, Store(settings.landing), DeliveryMetrics(registry))

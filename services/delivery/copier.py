@@ -16,12 +16,13 @@ from datetime import UTC, datetime
 from threading import Event
 
 import zstandard
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, Message, TopicPartition
 
 from gamelake.model.errors import KafkaUnavailableError
 from gamelake.model.logs import event_logger
+from gamelake.objects.store import Store
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.storage.store import Store
+from services.bounded_consumer import BoundedConsumer
 from services.delivery.metrics import DeliveryMetrics
 from services.delivery.settings import DeliverySettings
 
@@ -29,7 +30,6 @@ log = event_logger(__name__)
 
 # The framing of gamelake.schemas.framing, whose Arrow alone would take a third of the service's memory.
 MAGIC, HEADER_BYTES = 0, 6
-_POLL_SECONDS = 0.2
 _RECORDS_PER_POLL = 2_000
 _LAG_SECONDS, _LAG_TIMEOUT = 10.0, 5.0
 # A third limit of a file, as the compressor holds back some of its input.
@@ -39,14 +39,6 @@ _MORE = 0x80
 _COMPRESSION = zstandard.ZstdCompressionParameters.from_level(3, window_log=19, write_checksum=True)
 # The estimate leaves out a stream's window and its blocks of input and output.
 _COMPRESSOR_BYTES = _COMPRESSION.estimated_compression_context_size() + 2**19 + 2 * 2**17
-# The client's own memory, besides the unfinished files. Kafka returns compressed batches, which the client decompresses
-# as a whole: what one fetch brings may be ten times as much. A record larger than a fetch comes alone.
-_CLIENT_BOUNDS = {
-    "queued.max.messages.kbytes": 4_096,
-    "queued.min.messages": 1_000,
-    "fetch.max.bytes": 2**20,
-    "max.partition.fetch.bytes": 2**19,
-}
 
 
 @dataclass(slots=True)
@@ -59,7 +51,7 @@ class PartitionFile:
         timestamp: Kafka's timestamp of its first record, in milliseconds since 1970.
         opened_at: when it was begun, in seconds of the monotonic clock.
         events: the number of events in the file.
-        skipped: the number of records that are no events; the ingest stream dead-letters them.
+        skipped: the number of records that are not events; the ingest stream dead-letters them.
         decompressed: bytes of the events before compression.
         memory: bytes that the unfinished file takes, with its compressor.
     """
@@ -95,12 +87,12 @@ class PartitionFile:
         self.events += 1
 
     def key(self, prefix: str, topic: str) -> str:
-        """The object key of the file, dated by the hour of its first record's timestamp."""
+        """Return the object key of the file, dated by the hour of its first record's timestamp."""
         hour = datetime.fromtimestamp(self.timestamp / 1000, UTC)
         return f"{prefix}{hour:%Y/%m/%d/%H}/{topic}-{self.partition}-{self.first_offset:020d}.binpb.zst"
 
     def finish(self) -> bytes:
-        """The content of the file; no more records can be added."""
+        """Finish the file, and return its content; no more records can be added."""
         self._content.append(self._compressor.flush())
         content = b"".join(self._content)
         self._content.clear()
@@ -108,7 +100,7 @@ class PartitionFile:
 
 
 def varint(number: int) -> bytes:
-    """A number as a Protobuf varint."""
+    """Encode a number as a Protobuf varint."""
     result = bytearray()
     while number >= _MORE:
         result.append(number & (_MORE - 1) | _MORE)
@@ -128,18 +120,16 @@ class TopicCopier:
         self._files: dict[int, PartitionFile] = {}
         self._memory = 0
         self._lag_at = -_LAG_SECONDS
-        self._consumer = Consumer(
+        self._consumer = BoundedConsumer(
+            settings.kafka,
             {
-                **settings.kafka.for_clients(),
                 "group.id": settings.group,
                 "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 # How long the partitions of a killed process wait for another one, or for itself after its restart; by
                 # default 45 s.
                 "session.timeout.ms": 15_000,
-                **_CLIENT_BOUNDS,
-            }
+            },
         )
 
     def run(self, stop: Event) -> None:
@@ -151,7 +141,8 @@ class TopicCopier:
         self._consumer.subscribe([self._settings.topic], on_revoke=lambda _, lost: self._drop(lost))
         try:
             while not stop.is_set():
-                self._take()
+                for message in self._consumer.records(_RECORDS_PER_POLL):
+                    self._add(message)
                 self._deliver([file for file in self._files.values() if self._is_due(file)])
                 self._metrics.buffered(self._memory)
                 self._measure_lag()
@@ -162,27 +153,8 @@ class TopicCopier:
         finally:
             self._consumer.close()
 
-    def _take(self) -> None:
-        """Add the records that have come, at most so many, and deliver files as the bound of memory asks for it."""
-        # One by one: a list of records would be bounded in number, not in bytes.
-        message = self._consumer.poll(_POLL_SECONDS)
-        for _ in range(_RECORDS_PER_POLL):
-            if message is None:
-                return
-            self._add(message)
-            if self._memory > self._settings.buffer_bytes:
-                self._deliver([max(self._files.values(), key=lambda file: file.memory)])
-            message = self._consumer.poll(0)
-        if message is not None:
-            self._add(message)
-
     def _add(self, message: Message) -> None:
-        error = message.error()
-        if error is not None:
-            if error.retriable() or not error.fatal():
-                log.warning("kafka_error", error=error.str(), action="tries again")
-                return
-            raise KafkaException(error)
+        """Add a record to its file; deliver that file if it is full, or the largest one if all take too much memory."""
         partition, offset = message.partition() or 0, message.offset() or 0
         file = self._files.get(partition)
         if file is None:
@@ -195,6 +167,8 @@ class TopicCopier:
         self._memory += file.memory - memory
         if file.decompressed >= self._settings.max_bytes or file.events >= _MAX_EVENTS:
             self._deliver([file])
+        if self._memory > self._settings.buffer_bytes:
+            self._deliver([max(self._files.values(), key=lambda file: file.memory)])
 
     def _is_due(self, file: PartitionFile) -> bool:
         return time.monotonic() - file.opened_at >= self._settings.max_age.total_seconds()

@@ -1,23 +1,17 @@
-"""Metrics of the service; monitoring/metrics.yaml describes each name."""
+"""Metrics of the service."""
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
+
+from gamelake.observability.metrics import declared
 
 
 class DeliveryMetrics:
-    """What the service holds in memory, what it has yet to copy, and when it last delivered."""
+    """The memory that the service holds, the records that it has yet to copy, and the time of its last delivery."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._buffered = Gauge(
-            "gamelake_delivery_buffered_bytes", "Memory that unfinished files take", registry=registry
-        )
-        self._behind = Gauge(
-            "gamelake_delivery_offsets_behind", "Offsets of the topic that are in no delivered file", registry=registry
-        )
-        self._last = Gauge(
-            "gamelake_delivery_last_delivered_timestamp_seconds",
-            "When offsets were last committed, or none were left to commit",
-            registry=registry,
-        )
+        self._buffered = declared.gauge(registry, "gamelake_delivery_buffered_bytes")
+        self._behind = declared.gauge(registry, "gamelake_delivery_offsets_behind")
+        self._last = declared.gauge(registry, "gamelake_delivery_last_delivered_timestamp_seconds")
         # Until the first delivery: a service that never delivers is as late as it is old.
         self._last.set_to_current_time()
 

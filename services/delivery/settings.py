@@ -9,8 +9,8 @@ from typing import Self
 from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment
 from gamelake.model.options import TelemetryOptions, telemetry_options
-from gamelake.storage.settings import landing
-from gamelake.storage.store import Location
+from gamelake.objects.settings import landing
+from gamelake.objects.store import Location
 
 MIB = 2**20
 

@@ -7,20 +7,20 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
-
 from gamelake.model.logs import event_logger
 from gamelake.privacy.vault.vault import VaultUnavailableError
 from services.gateway import metrics
 from services.gateway.authentication import Keyring
-from services.gateway.events_endpoint import EventsEndpoint
+from services.gateway.cached_answer import CachedAnswer
+from services.gateway.events.endpoint import EventsEndpoint
+from services.gateway.limits.quotas import Quotas
 from services.gateway.personal.vault_client import PlayerStore
-from services.gateway.quotas import Quotas
 from services.gateway.responses import Response, content_response, method_not_allowed, status_response
 from services.gateway.support_endpoint import PLAYERS_PATH, SupportEndpoint
 
@@ -30,16 +30,21 @@ EVENTS_PATH = "/v1/events"
 _PAGES = Path(__file__).parent / "pages"
 _REFRESH_SECONDS = 2
 _READINESS_TIMEOUT = timedelta(seconds=2)
+_PAGE_AGE = timedelta(seconds=1)
 _SHUTDOWN_TIMEOUT = timedelta(seconds=20)
 _TEXT, _HTML, _YAML = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/yaml"
 
 MakeEventsEndpoint = Callable[[], EventsEndpoint]
 MakeSupportEndpoint = Callable[[], SupportEndpoint]
+ServeMetrics = Callable[[], contextlib.AbstractContextManager[None]]
 Page = Callable[[], Awaitable[Response]]
 
 
 class App:
-    """One process of the service. The endpoints connect to Kafka and the vault once the event loop runs."""
+    """One process of the service. The endpoints connect to Kafka and the vault once the event loop runs.
+
+    `serve_metrics` serves them, at a port that games can't reach, until the end of the block.
+    """
 
     def __init__(
         self,
@@ -47,20 +52,25 @@ class App:
         make_support_endpoint: MakeSupportEndpoint,
         keyring: Keyring,
         quotas: Quotas,
+        serve_metrics: ServeMetrics,
     ) -> None:
         self._make_events_endpoint = make_events_endpoint
         self._make_support_endpoint = make_support_endpoint
         self._keyring = keyring
         self._quotas = quotas
+        self._serve_metrics = serve_metrics
+        self._metrics = contextlib.ExitStack()
         self._events: EventsEndpoint | None = None
         self._support: SupportEndpoint | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        # Requests for readiness take one thread at most, and none that the vault needs.
+        threads = ThreadPoolExecutor(1, thread_name_prefix="readiness")
+        self._is_ready = CachedAnswer(self._is_kafka_reachable, threads, _PAGE_AGE)
         self._pages: dict[str, Page] = {
             "/": self._welcome,
             "/openapi.yaml": self._openapi,
             "/healthz": self._health,
             "/readyz": self._readiness,
-            "/metrics": self._metrics,
         }
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -68,6 +78,7 @@ class App:
         self._events = self._make_events_endpoint()
         self._support = self._make_support_endpoint()
         self._refreshing = loop.create_task(self._refresh_continuously())
+        self._metrics.enter_context(self._serve_metrics())
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Stop; records that wait for Kafka get time to be confirmed."""
@@ -82,6 +93,7 @@ class App:
         if self._support is not None:
             self._support.audit.close(_SHUTDOWN_TIMEOUT)
             self._support.vault.close()
+        self._metrics.close()
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types
         """Process a request."""
@@ -128,6 +140,7 @@ class App:
         self._keyring.refresh()
         if self._events is not None:
             metrics.set_waiting(self._events.producer.waiting_records)
+            metrics.set_reserved(self._events.memory.reserved, self._events.preparer.players.cached_bytes)
             metrics.set_memory()
             await self._apply_erasures(self._events.preparer.players)
         self._quotas.refresh(self._keyring.all_keys(), time.time())
@@ -157,10 +170,9 @@ class App:
 
     async def _readiness(self) -> Response:
         """200 if Kafka is reachable; otherwise a load balancer sends requests to another instance."""
-        producer = self._events.producer if self._events else None
-        if producer is not None and await asyncio.to_thread(producer.is_kafka_reachable, _READINESS_TIMEOUT):
+        if await self._is_ready.get():
             return content_response(_TEXT, b"ready\n")
         return content_response(_TEXT, b"Kafka does not answer\n", HTTPStatus.SERVICE_UNAVAILABLE)
 
-    async def _metrics(self) -> Response:
-        return content_response(CONTENT_TYPE_PLAIN_0_0_4, await asyncio.to_thread(metrics.exposition))
+    def _is_kafka_reachable(self) -> bool:
+        return self._events is not None and self._events.producer.is_kafka_reachable(_READINESS_TIMEOUT)

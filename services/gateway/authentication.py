@@ -2,7 +2,7 @@
 
     signature = hex(HMAC-SHA256(secret, timestamp + "." + body))
 
-Source: RFC 2104 (HMAC). The timestamp is part of what is signed, so that a body can't be replayed under a later one.
+Source: RFC 2104 (HMAC). The signature covers the timestamp, so that a body can't be replayed under a later one.
 """
 
 import hmac
@@ -16,9 +16,9 @@ from typing import Annotated, Self
 
 import msgspec
 
+from gamelake.contract.games import GamesContract, SnakeName
 from gamelake.model.credentials import WatchedFile
 from gamelake.model.errors import SettingsError
-from gamelake.model.games import GamesContract, SnakeName
 from services.gateway.errors import AuthenticationError
 
 KEY_HEADER = "gamelake-key"
@@ -33,14 +33,14 @@ _Secret = Annotated[str, msgspec.Meta(min_length=32, max_length=256)]
 
 
 class Role(StrEnum):
-    """What a key allows: to send a game's events, or to export and forget its players."""
+    """The permission of a key: to send a game's events, or to export and forget its players."""
 
     GAME = "game"
     SUPPORT = "support"
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a key may send in a day (UTC): events, and bytes of bodies as they are sent; None is any number."""
+    """The limits of a key in a day (UTC): events, and bytes of bodies as they are sent; None is any number."""
 
     events: Annotated[int, msgspec.Meta(ge=1)] | None = None
     bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -101,11 +101,11 @@ class Keyring:
         self._file = WatchedFile(file, partial(read_keys, contract=contract), "the games' keys")
 
     def find(self, key_id: str) -> GameKey | None:
-        """The key with this id."""
+        """Return the key with this id."""
         return self._file.now.get(key_id)
 
     def all_keys(self) -> Collection[GameKey]:
-        """All keys that are valid now."""
+        """Return all keys that are valid now."""
         return self._file.now.values()
 
     def refresh(self) -> None:
@@ -129,7 +129,7 @@ class SignatureHeaders:
 
 
 def sign(secret: bytes, timestamp: str, body: bytes) -> str:
-    """The signature of a body, in lower-case hexadecimal."""
+    """Return the signature of a body, in lower-case hexadecimal."""
     return hmac.digest(secret, timestamp.encode() + b"." + body, "sha256").hex()
 
 
@@ -141,7 +141,7 @@ class Authenticator:
         self._window_seconds = window.total_seconds()
 
     def find_game_key(self, headers: SignatureHeaders, now: float) -> GameKey:
-        """The key of a request to send events, before its body is read; `now` in seconds since 1970.
+        """Find the key of a request to send events, before its body is read; `now` in seconds since 1970.
 
         Raises:
             AuthenticationError: the timestamp is outside the window, there is no such key, or it has another role.
@@ -152,7 +152,7 @@ class Authenticator:
         return key
 
     def find_key(self, headers: SignatureHeaders, now: float) -> GameKey:
-        """The key of a request, of any role; `now` in seconds since 1970.
+        """Find the key of a request, of any role; `now` in seconds since 1970.
 
         Raises:
             AuthenticationError: the timestamp is outside the window, or there is no such key.

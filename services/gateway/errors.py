@@ -9,7 +9,6 @@ RefusedError
 ├── BodyTooLargeError          413  the body, its decompressed size or its number of events is over the limit
 ├── UnsupportedMediaTypeError  415  the content type or encoding is not supported
 ├── RateLimitedError           429  the key is over its rate or quota
-├── LockedOutError             429  too many wrong signatures came from the client's network
 └── UnavailableError           503  Kafka or the vault is not available; the same request may be sent again
 """
 
@@ -79,16 +78,6 @@ class RateLimitedError(RefusedError):
         self.retry_after = retry_after
 
 
-class LockedOutError(RefusedError):
-    """Too many wrong signatures of the key came from the client's network; nothing is verified for now."""
-
-    status = HTTPStatus.TOO_MANY_REQUESTS
-
-    def __init__(self, message: str, retry_after: timedelta) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
-
-
 class UnavailableError(RefusedError):
     """Kafka or the vault does not answer, or too much waits for them; the same request may be sent again."""
 
@@ -97,6 +86,13 @@ class UnavailableError(RefusedError):
     def __init__(self, message: str, retry_after: timedelta = timedelta(seconds=2)) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class OverMemoryError(UnavailableError):
+    """The requests of the game hold as much of the process's memory as they may, or wait for as much of its time."""
+
+    def __init__(self) -> None:
+        super().__init__("the game's requests take too much memory or time at once; send again later")
 
 
 class Reason(StrEnum):
@@ -112,6 +108,7 @@ class Reason(StrEnum):
     IMPLAUSIBLE_EVENT_TIME = "implausible_event_time"
     IMPLAUSIBLE_AMOUNT = "implausible_amount"
     OTHER_GAME = "other_game"
+    TOO_LONG = "too_long"
     TOO_LARGE = "too_large"
 
 

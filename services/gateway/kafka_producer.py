@@ -4,7 +4,7 @@ The producer is idempotent and uses acks=all: a confirmed record is on all in-sy
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from gamelake.kafka import KafkaAccess
 from gamelake.model.logs import event_logger
 from services.gateway.errors import UnavailableError
+from services.gateway.limits.memory_budget import RECORD_BYTES
 
 log = event_logger(__name__)
 
@@ -36,9 +37,11 @@ PRODUCER_SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """How much may wait for Kafka at once, and how long a record may take to be confirmed."""
+    """The number of bytes that may wait for Kafka at once, and the time in which a record must be confirmed.
 
-    records: int
+    A record counts with its key, its value and the `RECORD_BYTES` that the client has for it.
+    """
+
     bytes: int
     timeout: timedelta
 
@@ -48,6 +51,11 @@ class Record(TypedDict):
 
     key: str
     value: bytes
+
+
+def size_of(records: Sequence[Record]) -> int:
+    """Return the bytes of memory that records take while they wait for Kafka."""
+    return RECORD_BYTES * len(records) + sum([len(record["key"]) + len(record["value"]) for record in records])
 
 
 class _Delivery:
@@ -70,7 +78,7 @@ class _Delivery:
         self._less(1)
 
     def not_queued(self, records: int) -> None:
-        """The client's queue did not take so many records."""
+        """Count records that the client's queue did not take."""
         self._failed = True
         self._less(records)
 
@@ -97,8 +105,8 @@ class EventProducer:
             **PRODUCER_SETTINGS,
             **kafka.for_clients(),
             "message.timeout.ms": milliseconds,
-            # Above our own limits, so that the queue never takes only a part of a request.
-            "queue.buffering.max.messages": 2 * limits.records,
+            # Above our own limit, so that the queue never takes only a part of a request.
+            "queue.buffering.max.messages": 2 * limits.bytes // RECORD_BYTES,
             "queue.buffering.max.kbytes": 2 * limits.bytes // 1024,
         }
         self._producer = Producer(self._settings)
@@ -112,13 +120,14 @@ class EventProducer:
         """Queue records; the result is done when Kafka's in-sync replicas have all of them.
 
         Raises:
-            UnavailableError: too many records wait already. Raised by the result: Kafka has not confirmed all of them
+            UnavailableError: too much waits already. Raised by the result: Kafka has not confirmed all of them
                 in time.
         """
         if not records:
             return _nothing()
-        size = sum([len(record["key"]) + len(record["value"]) for record in records])
-        self._check_limits(len(records), size)
+        size = size_of(records)
+        if self._waiting_bytes + size > self._limits.bytes:
+            raise UnavailableError("too many events wait for Kafka; send again later")
         delivery = _Delivery(len(records), partial(self._count, -len(records), -size))
         # Failures to deliver are reported to the delivery; records that were not queued show in the count alone.
         batch = cast("list[dict[str, Any]]", records)
@@ -132,7 +141,7 @@ class EventProducer:
         return _confirmed(delivery)
 
     def is_kafka_reachable(self, timeout: timedelta) -> bool:
-        """Whether the topic's leaders are known; blocks for the timeout at most."""
+        """Return True if the topic's leaders are known; blocks for the timeout at most."""
         try:
             found = self._producer.list_topics(self._topic, timeout=timeout.total_seconds())
         except KafkaException:
@@ -147,11 +156,6 @@ class EventProducer:
         left = self._producer.flush(timeout.total_seconds())
         if left:
             log.error("records_unconfirmed", records=left, reason="shutdown; their requests were not acknowledged")
-
-    def _check_limits(self, records: int, size: int) -> None:
-        over = self._waiting_records + records > self._limits.records or self._waiting_bytes + size > self._limits.bytes
-        if over:
-            raise UnavailableError("too many events wait for Kafka; send again later")
 
     def _count(self, records: int, size: int) -> None:
         self._waiting_records += records

@@ -6,68 +6,48 @@ from enum import StrEnum
 from http import HTTPStatus
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import REGISTRY, CollectorRegistry, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from gamelake.observability.metrics.container import ContainerMemoryCollector
+from gamelake.observability.metrics.declared import counter, gauge, histogram
 from services.gateway.errors import EventRejection
 
-_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15)
-
-_requests = Counter("gamelake_ingest_requests", "Requests to send events, by HTTP status.", ["status"])
-_accepted = Counter("gamelake_ingest_events_accepted", "Events that Kafka has acknowledged.", ["game"])
-_rejected = Counter("gamelake_ingest_events_rejected", "Events that were rejected, by reason.", ["game", "reason"])
-_throttled = Counter(
-    "gamelake_ingest_events_throttled", "Events of requests above their key's rate or quota.", ["game"]
-)
-_locked_out = Counter(
-    "gamelake_ingest_locked_out_requests", "Requests of clients that sent too many wrong signatures.", ["game"]
-)
-# Of the process that knows least of what the others have accepted.
-_quota_used = Gauge(
-    "gamelake_ingest_quota_used_ratio",
-    "Used share of a key's quota for this day.",
-    ["game", "key"],
-    multiprocess_mode="livemin",
-)
-_player_requests = Counter(
-    "gamelake_ingest_player_requests", "Requests of support staff about players, by game.", ["game", "action"]
-)
-_bytes = Counter("gamelake_ingest_body_bytes", "Bytes of bodies as they were sent.")
-_seconds = Histogram("gamelake_ingest_request_seconds", "From a request's headers to its response.", buckets=_SECONDS)
-_waiting = Gauge(
-    "gamelake_ingest_waiting_records", "Records that Kafka has not acknowledged yet.", multiprocess_mode="livesum"
-)
-_max_waiting = Gauge(
-    "gamelake_ingest_waiting_records_limit",
-    "Limit of waiting records above which requests get 503.",
-    multiprocess_mode="livesum",
-)
-_memory = Gauge("gamelake_ingest_memory_bytes", "Resident memory of the processes.", multiprocess_mode="livesum")
-_vault_failures = Counter("gamelake_ingest_vault_failures", "Requests that failed because the vault did not respond.")
-# The value of the process that asked last: all ask the same vault.
-_vault_up = Gauge("gamelake_ingest_vault_up", "Whether the vault responds.", multiprocess_mode="mostrecent")
-_vault_seconds = Gauge(
-    "gamelake_ingest_vault_response_seconds", "How long the vault's last response took.", multiprocess_mode="mostrecent"
-)
+_requests = counter(REGISTRY, "gamelake_ingest_requests_total", "status")
+_accepted = counter(REGISTRY, "gamelake_ingest_events_accepted_total", "game")
+_rejected = counter(REGISTRY, "gamelake_ingest_events_rejected_total", "game", "reason")
+_throttled = counter(REGISTRY, "gamelake_ingest_events_throttled_total", "game")
+_quota_used = gauge(REGISTRY, "gamelake_ingest_quota_used_ratio", "game", "key")
+_player_requests = counter(REGISTRY, "gamelake_ingest_player_requests_total", "game", "action")
+_bytes = counter(REGISTRY, "gamelake_ingest_body_bytes_total")
+_seconds = histogram(REGISTRY, "gamelake_ingest_request_seconds")
+_waiting = gauge(REGISTRY, "gamelake_ingest_waiting_records")
+_reserved = gauge(REGISTRY, "gamelake_ingest_reserved_bytes")
+_budget = gauge(REGISTRY, "gamelake_ingest_memory_budget_bytes")
+_cached = gauge(REGISTRY, "gamelake_ingest_player_cache_bytes")
+_over_memory = counter(REGISTRY, "gamelake_ingest_over_memory_requests_total", "game")
+_memory = gauge(REGISTRY, "gamelake_ingest_memory_bytes")
+_vault_failures = counter(REGISTRY, "gamelake_ingest_vault_failures_total")
+_vault_up = gauge(REGISTRY, "gamelake_ingest_vault_up")
+_vault_seconds = gauge(REGISTRY, "gamelake_ingest_vault_response_seconds")
 
 
 class Action(StrEnum):
-    """What support staff requested about a player."""
+    """A request of support staff about a player."""
 
     ERASED = "erased"
     EXPORTED = "exported"
 
 
-def initialize(games: Iterable[str], max_waiting: int) -> None:
+def initialize(games: Iterable[str], memory_budget: int) -> None:
     """Create the time series before the first request: a rate misses the events that create its counter."""
     for game in games:
         _accepted.labels(game)
         _throttled.labels(game)
-        _locked_out.labels(game)
+        _over_memory.labels(game)
         for action in Action:
             _player_requests.labels(game, action.value)
-    _max_waiting.set(max_waiting)
+    _budget.set(memory_budget)
 
 
 def count_request(status: HTTPStatus, seconds: float) -> None:
@@ -91,11 +71,6 @@ def count_events(game: str, accepted: int, rejections: list[EventRejection]) -> 
 def count_throttled(game: str, events: int) -> None:
     """Count events that were over their key's rate or quota."""
     _throttled.labels(game).inc(events)
-
-
-def count_locked_out(game: str) -> None:
-    """Count a request that was refused because of earlier wrong signatures."""
-    _locked_out.labels(game).inc()
 
 
 def set_quota_used(game: str, key_id: str, ratio: float) -> None:
@@ -129,18 +104,38 @@ def set_memory() -> None:
     _memory.set(pages * os.sysconf("SC_PAGE_SIZE"))
 
 
+def count_over_memory(game: str) -> None:
+    """Count a request that got 503 because its game held too much memory."""
+    _over_memory.labels(game).inc()
+
+
 def set_waiting(records: int) -> None:
     """Set how many records of this process wait for Kafka."""
     _waiting.set(records)
 
 
-def exposition() -> bytes:
-    """All metrics in Prometheus' text format."""
-    _remove_ended_processes()
+def set_reserved(requests: int, players: int) -> None:
+    """Set the bytes that requests of this process have reserved, and those of its cached players."""
+    _reserved.set(requests)
+    _cached.set(players)
+
+
+def registry_of_service() -> CollectorRegistry:
+    """Return a registry with the metrics of all processes: each of them can answer for all."""
     registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    registry.register(_ProcessesCollector(None))  # type: ignore[no-untyped-call]
     registry.register(ContainerMemoryCollector())
-    return generate_latest(registry)
+    return registry
+
+
+class _ProcessesCollector(MultiProcessCollector):
+    """Merges the metrics of all processes that run or have run."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the merged metrics."""
+        _remove_ended_processes()
+        merged: Iterable[Metric] = super().collect()  # type: ignore[no-untyped-call]
+        return merged
 
 
 def _remove_ended_processes() -> None:

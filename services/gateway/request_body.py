@@ -1,4 +1,4 @@
-"""Request bodies: read within limits of size, time and memory, then decompressed within a limit of size."""
+"""Request bodies: read within limits of size and time, then decompressed within limits of size and memory."""
 
 import asyncio
 import zlib
@@ -13,7 +13,6 @@ from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined] # exported
 from services.gateway.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
-    UnavailableError,
     UnreadableBodyError,
     UnsupportedMediaTypeError,
 )
@@ -43,32 +42,25 @@ class BodyReader:
 
     def __init__(self, limits: BodyLimits) -> None:
         self._limits = limits
-        self._reserved = 0
 
-    def check_content_length(self, content_length: str) -> None:
-        """Check the header of this name, which is empty if the request has none.
+    def expected_size(self, content_length: str) -> int:
+        """Return the most bytes that a body has, by the header of this name, which is empty if the request has none.
 
         Raises:
             BodyTooLargeError: it is over the limit, or no number.
         """
         if content_length and (not content_length.isdigit() or int(content_length) > self._limits.size):
             raise self._too_large()
+        return int(content_length) if content_length else self._limits.size
 
     async def read(self, content_length: str, incoming: IncomingBody) -> bytes:
         """Read a whole body, whose content length was checked.
 
         Raises:
-            UnavailableError: bodies in flight already have as much memory as they may.
             BodyTooLargeError: it is over the limit after all.
             BodyTimeoutError: it did not arrive in time.
             UnreadableBodyError: it is empty, or its sender has closed the connection.
         """
-        # Without a content length the largest size is reserved: the sender decides how much of it is used.
-        expected = int(content_length) if content_length else self._limits.size
-        if self._reserved and self._reserved + expected > self._limits.in_flight:
-            await self.drain(incoming)
-            raise UnavailableError("too many request bodies are in flight; send again later")
-        self._reserved += expected
         try:
             async with asyncio.timeout(self._limits.timeout.total_seconds()):
                 body = await (incoming() if content_length else self._read_chunks(incoming))
@@ -76,8 +68,6 @@ class BodyReader:
             raise BodyTimeoutError("the body did not arrive in time") from None
         except ProtocolClosed:
             raise UnreadableBodyError("the body ended early") from None
-        finally:
-            self._reserved -= expected
         if not body:
             raise UnreadableBodyError("the body is empty")
         return body

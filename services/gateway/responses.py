@@ -31,12 +31,12 @@ class Response:
 
 
 def batch_response(accepted: int, rejected: list[EventRejection]) -> Response:
-    """200: the in-sync replicas have the accepted events."""
+    """Return status 200: the in-sync replicas have the accepted events."""
     return Response(HTTPStatus.OK, _JSON, msgspec.json.encode(_BatchResult(accepted, rejected)))
 
 
 def refusal_response(error: RefusedError) -> Response:
-    """The status of a refused request, with `retry-after` in whole seconds if it may be sent again."""
+    """Return the status of a refused request, with `retry-after` in whole seconds if it may be sent again."""
     headers = _JSON
     if error.retry_after is not None:
         headers = [*_JSON, ("retry-after", str(max(1, ceil(error.retry_after.total_seconds()))))]
@@ -44,16 +44,16 @@ def refusal_response(error: RefusedError) -> Response:
 
 
 def status_response(status: HTTPStatus) -> Response:
-    """A status with its standard phrase as the error text."""
+    """Return a status with its standard phrase as the error text."""
     return Response(status, _JSON, msgspec.json.encode(_Problem(status.phrase)))
 
 
 def method_not_allowed(allowed: str) -> Response:
-    """405; `allowed` is the value of the header `allow`."""
+    """Return status 405; `allowed` is the value of the header `allow`."""
     status = HTTPStatus.METHOD_NOT_ALLOWED
     return Response(status, [*_JSON, ("allow", allowed)], msgspec.json.encode(_Problem(status.phrase)))
 
 
 def content_response(content_type: str, body: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    """A response with a given body: pages, health checks, metrics, exports."""
+    """Return a response with a given body: pages, health checks, metrics, exports."""
     return Response(status, [("content-type", content_type)], body)

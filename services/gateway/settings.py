@@ -12,10 +12,10 @@ from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.credentials import ServerCredentials
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
-from gamelake.model.options import TraceOptions, trace_options
+from gamelake.model.options import TelemetryOptions, TraceOptions, telemetry_options, trace_options
 from gamelake.privacy.vault.settings import VaultSettings
 from gamelake.schemas.event_schemas import registry_writer
-from services.gateway.kafka_producer import QueueLimits
+from services.gateway.limits.memory_budget import REQUEST_BYTES, VALUES_PER_EVENT, json_bytes, protobuf_bytes
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"
 _MIB = 2**20
@@ -27,14 +27,12 @@ class BodyLimits:
 
     Attributes:
         size: bytes of one body as it is sent.
-        in_flight: bytes of all bodies that are being received, in one process.
         decompressed: bytes of one body after decompression.
         events: events in one body.
         timeout: from the request's headers to the body's end.
     """
 
     size: int
-    in_flight: int
     decompressed: int
     events: int
     timeout: timedelta
@@ -42,7 +40,12 @@ class BodyLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
-    """The settings of the gateway; docs/settings.md explains each variable."""
+    """The settings of the gateway; docs/settings.md explains each variable.
+
+    Attributes:
+        memory: bytes that the requests of one process may take at once.
+        player_cache: bytes of the players that one process remembers.
+    """
 
     host: str
     port: int
@@ -57,15 +60,32 @@ class GatewaySettings:
     contract_version: int
     keys_file: Path
     vault: VaultSettings
-    remembered_players: int
+    memory: int
+    player_cache: int
     signature_window: timedelta
-    wrong_signatures: int
-    lockout: timedelta
     burst: timedelta
     quota_directory: Path | None
     body: BodyLimits
-    queue: QueueLimits
+    kafka_timeout: timedelta
+    telemetry: TelemetryOptions
     traces: TraceOptions
+
+    def check_memory(self) -> None:
+        """Check that the largest body fits into the memory that one game gets.
+
+        Raises:
+            SettingsError: it does not.
+        """
+        body = self.body
+        largest = REQUEST_BYTES + max(
+            json_bytes(body.decompressed, VALUES_PER_EVENT * body.events), protobuf_bytes(body.decompressed)
+        )
+        if largest > self.memory // 2:
+            raise SettingsError(
+                f"INGEST_MEMORY_BYTES is {self.memory}, which is too little for a body of "
+                f"INGEST_MAX_DECOMPRESSED_BYTES with INGEST_MAX_EVENTS events: set it to {2 * largest} or "
+                "lower those limits"
+            )
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str] = os.environ) -> Self:
@@ -89,24 +109,19 @@ class GatewaySettings:
             contract_version=read.whole("INGEST_CONTRACT_VERSION", 3, 1, 1000),
             keys_file=Path(read.required("INGEST_KEYS_FILE")),
             vault=VaultSettings.from_env(variables),
-            remembered_players=read.whole("INGEST_REMEMBERED_PLAYERS", 100_000, 1, 10_000_000),
+            memory=read.whole("INGEST_MEMORY_BYTES", 104 * _MIB, _MIB, 65_536 * _MIB),
+            player_cache=read.whole("INGEST_PLAYER_CACHE_BYTES", 48 * _MIB, 1024, 65_536 * _MIB),
             signature_window=timedelta(seconds=read.number("INGEST_SIGNATURE_WINDOW_SECONDS", 300, 1, 3600)),
-            wrong_signatures=read.whole("INGEST_MAX_WRONG_SIGNATURES", 100, 0, 1_000_000),
-            lockout=timedelta(seconds=read.number("INGEST_LOCKOUT_SECONDS", 60, 1, 3600)),
             burst=timedelta(seconds=read.number("INGEST_BURST_SECONDS", 2, 0.1, 60)),
             quota_directory=_quota_directory(read),
             body=BodyLimits(
                 size=read.whole("INGEST_MAX_BODY_BYTES", _MIB, 1024, 64 * _MIB),
-                in_flight=read.whole("INGEST_MAX_RECEIVING_BYTES", 32 * _MIB, _MIB, 4096 * _MIB),
                 decompressed=read.whole("INGEST_MAX_DECOMPRESSED_BYTES", 8 * _MIB, 1024, 256 * _MIB),
                 events=read.whole("INGEST_MAX_EVENTS", 5000, 1, 100_000),
                 timeout=timedelta(seconds=read.number("INGEST_BODY_SECONDS", 10, 0.1, 300)),
             ),
-            queue=QueueLimits(
-                records=read.whole("INGEST_MAX_WAITING_RECORDS", 15_000, 100, 10_000_000),
-                bytes=read.whole("INGEST_MAX_WAITING_BYTES", 64 * _MIB, _MIB, 4096 * _MIB),
-                timeout=timedelta(seconds=read.number("INGEST_KAFKA_SECONDS", 15, 1, 300)),
-            ),
+            kafka_timeout=timedelta(seconds=read.number("INGEST_KAFKA_SECONDS", 15, 1, 300)),
+            telemetry=telemetry_options(read),
             traces=trace_options(read),
         )
 
@@ -114,17 +129,27 @@ class GatewaySettings:
 def _quota_directory(read: Environment) -> Path | None:
     directory = read.path("INGEST_QUOTA_DIRECTORY")
     if directory is not None and not os.access(directory, os.W_OK | os.X_OK):
-        raise SettingsError(f"INGEST_QUOTA_DIRECTORY is '{directory}', which is no directory that can be written")
+        raise SettingsError(f"INGEST_QUOTA_DIRECTORY is '{directory}', which is not a writable directory")
     return directory
 
 
 def _certificate(read: Environment) -> Path | None:
     file = read.path("INGEST_CERTIFICATE_FILE")
     if file is not None:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(file)
-        except OSError as error:
-            raise SettingsError(
-                f"INGEST_CERTIFICATE_FILE is '{file}', which is not a private key and its certificate in PEM: {error}"
-            ) from error
+        read_certificate(file)
     return file
+
+
+def read_certificate(file: Path) -> bytes:
+    """Return the content of a file with a private key and its certificate.
+
+    Raises:
+        SettingsError: it can't be read, or has something else.
+    """
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(file)
+        return file.read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            f"INGEST_CERTIFICATE_FILE is '{file}', which is not a private key and its certificate in PEM: {error}"
+        ) from error

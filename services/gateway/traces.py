@@ -19,11 +19,11 @@ class RequestTracer:
     """The base of request tracers: traces nothing."""
 
     def traced_events(self, _records: Sequence[Record]) -> Sequence[str]:
-        """The ids of those events of a request's records that are traced."""
+        """Return the ids of those events of a request's records that are traced."""
         return ()
 
     def acknowledged(self, events: Sequence[str], game: str, arrived: int, prepared: int) -> None:
-        """Kafka has confirmed a request with traced events.
+        """Record that Kafka has confirmed a request with traced events.
 
         Args:
             events: the ids of those that are traced.
@@ -37,7 +37,7 @@ class RequestTracer:
 
 
 class SampledRequestTracer(RequestTracer):
-    """Traces one event in so many, by the ends of their ids.
+    """Traces a share of the events, by the ends of their ids.
 
     Args:
         event: the lake's message, in which records are encoded.
@@ -53,7 +53,7 @@ class SampledRequestTracer(RequestTracer):
         self._exporter = exporter
 
     def traced_events(self, records: Sequence[Record]) -> Sequence[str]:
-        """The ids of those events of a request's records that are traced."""
+        """Return the ids of those events of a request's records that are traced."""
         candidate = self._candidate.search
         values = [record["value"] for record in records if candidate(record["value"])]
         ids = [self._parse(value[_FRAME_BYTES:]).event_id for value in values]  # type: ignore[attr-defined]
@@ -78,10 +78,10 @@ class SampledRequestTracer(RequestTracer):
 
 
 def request_tracer(options: TraceOptions, event: Descriptor) -> RequestTracer:
-    """The tracer of a process of the gateway.
+    """Return the tracer of a process of the gateway.
 
     Raises:
-        StartupError: traces are wanted, and OpenTelemetry is not installed.
+        StartupError: traces are on, and OpenTelemetry is not installed.
     """
     if not options.are_wanted:
         return RequestTracer()

@@ -3,14 +3,14 @@
 It sends none for files that were written while it was not running: `jobs.reconcile_files` finds those.
 """
 
-import argparse
 from pathlib import Path
 
 from confluent_kafka import Producer
 
+from gamelake.command import command_parser
 from gamelake.model.logs import event_logger
 from gamelake.program import OK, run, stop_event
-from gamelake.streaming.files.changes import publish
+from gamelake.streaming.files.arrivals.changes import publish
 from services.notifier.folder import Folder
 
 log = event_logger("services.notifier")
@@ -18,7 +18,7 @@ log = event_logger("services.notifier")
 
 def main() -> int:
     """Watch until SIGTERM."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("folder", type=Path, help="the folder to watch; it is created if it is missing")
     parser.add_argument("--bootstrap-servers", required=True, help="addresses of Kafka")
     parser.add_argument("--topic", default="files.notifications", help="topic of the notifications (%(default)s)")

@@ -5,13 +5,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
-import obstore
-from obstore.store import LocalStore
 from watchfiles import Change as Happened
 from watchfiles import watch
 
-from gamelake.streaming.files.changes import ObjectChange
-from gamelake.streaming.files.landing import is_partial
+from gamelake.model.logs import event_logger
+from gamelake.streaming.files.arrivals.any_names import FolderOfAnyNames
+from gamelake.streaming.files.arrivals.changes import ObjectChange, change_of
+from gamelake.streaming.files.arrivals.landing import is_partial
+from gamelake.streaming.files.arrivals.notifications import can_be_notified
+
+log = event_logger("services.notifier")
 
 
 class Folder:
@@ -20,32 +23,30 @@ class Folder:
     def __init__(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
         self._path = path.resolve()
-        self._objects = LocalStore(self._path)
+        self._files = FolderOfAnyNames(self._path)
 
     def changes(self, stop: Event) -> Iterator[list[ObjectChange]]:
-        """Changes from now on until stopped, in groups that were detected together."""
-        for happened in watch(self._path, stop_event=stop, recursive=True, raise_interrupt=False):
-            found = (self._change(kind, Path(name)) for kind, name in sorted(happened, key=lambda each: each[1]))
-            yield [change for change in found if change is not None]
+        """Yield changes from now on until stopped, in groups that were detected together."""
+        while not stop.is_set():
+            try:
+                for happened in watch(self._path, stop_event=stop, recursive=True, raise_interrupt=False):
+                    in_order = sorted(happened, key=lambda each: each[1])
+                    found = (self._change(kind, Path(name)) for kind, name in in_order)
+                    yield [change for change in found if change is not None]
+            except RuntimeError as error:
+                # The library ends its watch at a file whose name is not text.
+                log.warning("watch_interrupted", error=error, action="rename the file, and run jobs.reconcile_files")
 
     def change(self, key: str) -> ObjectChange | None:
-        """The present state of an object; None if it does not exist or is not complete."""
-        if is_partial(key) or not (self._path / key).is_file():
-            return None
-        try:
-            found = obstore.head(self._objects, key)
-        except FileNotFoundError:
-            return None
-        return ObjectChange(
-            bucket=self._path.name,
-            key=key,
-            etag=(found["e_tag"] or "").strip('"'),
-            size=found["size"],
-            moment=found["last_modified"],
-        )
+        """Return the present state of an object; None if it does not exist or is not complete."""
+        found = None if is_partial(key) else self._files.find(key)
+        return None if found is None else change_of(found)
 
     def _change(self, kind: Happened, path: Path) -> ObjectChange | None:
         key = path.relative_to(self._path).as_posix()
+        if not can_be_notified(key):
+            log.warning("file_not_notified", path=ascii(key), action="rename the file")
+            return None
         if kind is not Happened.deleted:
             return self.change(key)
         return ObjectChange(bucket=self._path.name, key=key, moment=datetime.now(UTC), event="s3:ObjectRemoved:Delete")

@@ -1,53 +1,40 @@
 """Serves until SIGTERM or Ctrl-C: `python -m services.portal`."""
 
-import argparse
-
-from granian import Granian
-from granian.constants import HTTPModes, Interfaces, Loops, SSLProtocols
-from granian.http import HTTP1Settings
-
+from gamelake.command import command_parser
+from gamelake.model.errors import SettingsError
 from gamelake.observability.faults import load_faults
-from gamelake.program import OK, run
+from gamelake.program import OK, leave_pandas_out, run, stop_event
 from gamelake.serving.sql.questions import load_questions
+from services.portal.app import PortalApp
+from services.portal.figures import figure_source
+from services.portal.metrics import metrics_of_process
+from services.portal.questions import Questions
+from services.portal.server import PortalServer
 from services.portal.settings import PortalSettings
-
-_HEADER_MILLISECONDS = 10_000
-# By default the server's lines go to stdout in a form of their own.
-_TO_OUR_LOGS = {"loggers": {"_granian": {"handlers": [], "propagate": True}}}
 
 
 def main() -> int:
-    """Serve until stopped; gives the exit code.
+    """Serve until stopped. Return the exit code.
 
     Raises:
         GamelakeError: a setting, or the file of a question or of the faults, has to be corrected first.
     """
-    argparse.ArgumentParser(prog="python -m services.portal", description=__doc__).parse_args()
+    command_parser(__doc__).parse_args()
+    leave_pandas_out()
     settings = PortalSettings.from_env()
     load_questions(settings.sql / "questions")
     if settings.faults is not None:
         load_faults(settings.faults)
-    certificate = None if settings.tls is None else settings.tls.certificate
-    Granian(
-        "services.portal.process:create",
-        address=settings.host,
-        port=settings.port,
-        interface=Interfaces.RSGI,
-        workers=1,
-        loop=Loops.uvloop,
-        http=HTTPModes.http1,
-        websockets=False,
-        http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS),
-        respawn_failed_workers=True,
-        factory=True,
-        log_access=False,
-        log_dictconfig=_TO_OUR_LOGS,
-        ssl_cert=certificate,
-        ssl_key=certificate,
-        ssl_ca=None if settings.tls is None else settings.tls.clients,
-        ssl_client_verify=settings.tls is not None,
-        ssl_protocol_min=SSLProtocols.tls12,
-    ).serve()
+    metrics = metrics_of_process()
+    app = PortalApp(settings, figure_source(settings), Questions(settings), metrics)
+    stop = stop_event()
+    try:
+        with PortalServer(settings, app) as server:
+            metrics.export_certificate_of(server)
+            while not stop.is_set():
+                server.handle_request()
+    except OSError as error:
+        raise SettingsError(f"the portal can't be served at {settings.host}:{settings.port}: {error}") from error
     return OK
 
 

@@ -1,9 +1,5 @@
-"""The HTTP application of the portal: routes requests, and refuses those that no page of its own has made.
+"""The HTTP application of the portal: routes requests, and refuses those that no page of its own has made."""
 
-Source: RSGI 1.5 (https://github.com/emmett-framework/granian/blob/master/docs/spec/RSGI.md).
-"""
-
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
@@ -20,8 +15,10 @@ from gamelake.model.errors import GamelakeError
 from gamelake.model.logs import event_logger
 from gamelake.observability.faults import load_faults
 from gamelake.serving.sql.questions import Question
+from services.portal.dashboard_page import DashboardPages
+from services.portal.dashboards import DASHBOARDS, LAG
 from services.portal.docs import DOCS, DocsSite
-from services.portal.figures import FigureSource
+from services.portal.figures import FigureSource, prometheus_of
 from services.portal.html import problem_page
 from services.portal.lineage import LineagePage, LineageUnavailableError, script_hashes
 from services.portal.metrics import PortalMetrics, QuestionOutcome
@@ -36,6 +33,7 @@ from services.portal.practice import (
     practice_page,
     practice_status,
 )
+from services.portal.prometheus import FiguresUnavailableError
 from services.portal.questions import PortalBusyError, QuestionFailedError, Questions
 from services.portal.settings import PageLink, PortalSettings
 from services.portal.switchboard import (
@@ -76,6 +74,20 @@ class PortalResponse:
     more: tuple[tuple[str, str], ...] = field(default=())
     file: bytes | None = None
 
+    @property
+    def content(self) -> bytes:
+        """The body's bytes."""
+        return self.body.encode() if self.file is None else self.file
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Return all headers except those of the connection."""
+        return [
+            ("content-type", self.content_type),
+            ("content-security-policy", self.policy),
+            *_HEADERS,
+            *self.more,
+        ]
+
 
 class PortalApp:
     """One process of the service."""
@@ -88,7 +100,7 @@ class PortalApp:
         self._questions = questions
         self._metrics = metrics
         self._faults = tuple(load_faults(settings.faults).values()) if settings.faults else ()
-        self._docs = DocsSite(settings.docs) if settings.docs else None
+        self._docs = DocsSite(settings.docs, settings.runbooks)
         self._switchboard = Switchboard(settings.switchboard) if settings.switchboard else None
         lineage = LineagePage(settings.lineage)
         self._pages: dict[str, Callable[[], PortalResponse]] = {
@@ -101,7 +113,8 @@ class PortalApp:
             self._pages[PRACTICE] = lambda: PortalResponse(practice_page(self._practice()))
             self._pages[PRACTICE_STATUS] = lambda: PortalResponse(practice_status(self._practice()))
             links[TITLE] = PageLink(PRACTICE)
-        if self._docs is not None:
+        links |= self._dashboards()
+        if settings.docs is not None:
             links["Documents"] = PageLink(DOCS)
         if settings.has_lakehouse or settings.lineage is not None:
             self._pages["/lineage"] = lambda: _whole_file(lineage.get())
@@ -114,28 +127,29 @@ class PortalApp:
         if self._switchboard is not None:
             self._changes = dict(_changes(self._switchboard, [each.name for each in self._faults]))
 
-    async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types
-        """Process a request."""
-        # Pages wait for other services and for queries.
-        response = await asyncio.to_thread(self.respond, scope.method, scope.path, dict(scope.headers.items()))
-        headers = [("content-type", response.content_type), ("content-security-policy", response.policy)]
-        # What a client sends in a body is not read.
-        connection = [("connection", "close")] if scope.method == "POST" else []
-        body = response.body.encode() if response.file is None else response.file
-        protocol.response_bytes(int(response.status), [*headers, *_HEADERS, *response.more, *connection], body)
-
-    def respond(self, method: str, path: str, headers: Mapping[str, str]) -> PortalResponse:
-        """The response to a request.
+    def respond(self, method: str, path: str, headers: Mapping[str, str], client: str = "") -> PortalResponse:
+        """Respond to a request; any exception becomes a response too.
 
         Args:
             method: the method, in upper case.
             path: without a query.
             headers: by names in lower case.
+            client: the name in the client's certificate, where there is TLS.
         """
+        try:
+            return self._respond(method, path, headers, client)
+        except Exception as error:
+            log.warning("portal_page_failed", path=path, error=repr(error))
+            return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "The page can't be made; the portal's log says why.")
+
+    def _respond(self, method: str, path: str, headers: Mapping[str, str], client: str) -> PortalResponse:
         if path == "/healthz":
             return PortalResponse("ok\n", content_type="text/plain; charset=utf-8")
         if path == "/metrics" and self._is_addressed_by_its_name(headers):
             return PortalResponse("", content_type=CONTENT_TYPE_PLAIN_0_0_4, file=self._metrics.exposition())
+        # All services have a certificate of the authority; the pages are for people.
+        if self._settings.tls is not None and client not in self._settings.operators:
+            return _problem(HTTPStatus.FORBIDDEN, "This certificate does not open the portal: use the operator's.")
         response = self._response(method, path, headers)
         self._metrics.responded(response.status)
         return response
@@ -145,7 +159,7 @@ class PortalApp:
             return _problem(HTTPStatus.MISDIRECTED_REQUEST, "This address is not the portal's.")
         try:
             return self._page(method, path, headers)
-        except LineageUnavailableError as error:
+        except (FiguresUnavailableError, LineageUnavailableError) as error:
             return _problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         except GamelakeError as error:
             log.warning("portal_page_failed", path=path, error=error)
@@ -163,20 +177,28 @@ class PortalApp:
             return _problem(HTTPStatus.NOT_FOUND, "There is no such page.")
         return page() if method == "GET" else _not_allowed("GET")
 
+    def _dashboards(self) -> dict[str, PageLink]:
+        """Adds the page of each dashboard; returns the link to the one to open first."""
+        prometheus = prometheus_of(self._settings)
+        if prometheus is None or self._settings.dashboards is None:
+            return {}
+        dashboards = DashboardPages(self._settings.dashboards, prometheus)
+        for uid in dashboards.all:
+            self._pages[f"{DASHBOARDS}{uid}"] = partial(_dashboard, dashboards, uid)
+        return {dashboards.all[LAG].title: PageLink(f"{DASHBOARDS}{LAG}")}
+
     def _home(self) -> PortalResponse:
-        return PortalResponse(
-            home_page(self._figures.overview(), self._questions.all(), self._links, self._settings.consoles)
-        )
+        return PortalResponse(home_page(self._figures.overview(), self._questions.all(), self._links))
 
     def _status(self) -> PortalResponse:
-        return PortalResponse(status_part(self._figures.overview(), self._settings.consoles))
+        return PortalResponse(status_part(self._figures.overview()))
 
     def _practice(self) -> Practice:
         states = None
         if self._switchboard is not None:
             with suppress(SwitchboardUnavailableError):
                 states = self._switchboard.states()
-        return Practice(self._figures.overview(), states, self._faults, self._settings.consoles)
+        return Practice(self._figures.overview(), states, self._faults)
 
     def _change(self, method: str, change: Callable[[], None], headers: Mapping[str, str]) -> PortalResponse:
         if method != "POST":
@@ -195,7 +217,7 @@ class PortalApp:
         return PortalResponse("", HTTPStatus.SEE_OTHER, more=(("location", PRACTICE),))
 
     def _document(self, path: str) -> PortalResponse:
-        found = None if self._docs is None else self._docs.get(path)
+        found = self._docs.get(path)
         if found is None:
             return _problem(HTTPStatus.NOT_FOUND, "There is no such document; make docs builds the site.")
         return PortalResponse("", content_type=found.content_type, policy=found.policy, file=found.content)
@@ -227,9 +249,16 @@ class PortalApp:
             self._metrics.question_ended(outcome, time.monotonic() - started)
 
     def _is_addressed_by_its_name(self, headers: Mapping[str, str]) -> bool:
-        """Whether the name is the portal's: a page of another site may have had its name resolve to this machine."""
-        host = urlsplit(f"//{headers.get('host', '')}").hostname
-        return host in self._settings.names
+        """Return True if the name is the portal's.
+
+        A page of another site may have had its name resolve to this machine.
+        """
+        try:
+            address = urlsplit(f"//{headers.get('host', '')}")
+            _ = address.port  # raises if it is not a number
+        except ValueError:
+            return False
+        return address.hostname in self._settings.names
 
 
 def _changes(switchboard: Switchboard, faults: Sequence[str]) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -242,14 +271,21 @@ def _changes(switchboard: Switchboard, faults: Sequence[str]) -> Iterator[tuple[
 
 
 def _is_from_own_page(headers: Mapping[str, str]) -> bool:
-    """Whether no other site's page has made the request; programs send neither header.
+    """Return True if no other site's page has made the request; programs send neither header.
 
     Source: Fetch Metadata, https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header.
     """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None:
         return site in {"same-origin", "none"}
-    return origin is None or urlsplit(origin).netloc == headers.get("host")
+    try:
+        return origin is None or urlsplit(origin).netloc == headers.get("host")
+    except ValueError:
+        return False
+
+
+def _dashboard(dashboards: DashboardPages, uid: str) -> PortalResponse:
+    return PortalResponse(dashboards.page(uid))
 
 
 def _report(file: Path) -> PortalResponse:

@@ -1,4 +1,4 @@
-"""The docs site, which `make docs` has built, under the portal's address."""
+"""The docs site, which `make docs` has built, under the portal's address; without it, the runbooks' text."""
 
 import mimetypes
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from pathlib import Path
 from services.portal.lineage import script_hashes
 
 DOCS = "/documents/"
+RUNBOOKS = "monitoring/runbooks/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +21,32 @@ class DocsFile:
 
 @dataclass(frozen=True, slots=True)
 class DocsSite:
-    """A folder with the site."""
+    """The folder of the site, and that of the runbooks, which must open although the site was never built."""
 
-    folder: Path
+    folder: Path | None
+    runbooks: Path | None = None
 
     def get(self, path: str) -> DocsFile | None:
-        """The file at a path below `DOCS`; that of a folder is its index. None: there is none."""
-        root = self.folder.resolve()
-        try:
-            file = (root / (f"{path}index.html" if path.endswith("/") or not path else path)).resolve()
-            # What is outside of the folder, by dots or by a link, is not part of it.
-            if not file.is_relative_to(root) or not file.is_file():
-                return None
-            content = file.read_bytes()
-        except (OSError, ValueError):
+        """Return the file at a path below `DOCS`; that of a folder is its index. None: there is none."""
+        file = self.folder and _inside(self.folder, f"{path}index.html" if path.endswith("/") or not path else path)
+        if file:
+            kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        elif self.runbooks and path.startswith(RUNBOOKS):
+            file, kind = _inside(self.runbooks, path.removeprefix(RUNBOOKS).removesuffix("/") + ".md"), "text/plain"
+        if not file:
             return None
-        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        content = file.read_bytes()
         return DocsFile(content, f"{kind}; charset=utf-8" if kind.startswith("text/") else kind, _policy(kind, content))
+
+
+def _inside(folder: Path, path: str) -> Path | None:
+    """Return the file at a path in a folder; what is outside of it, by dots or by a link, is not part of it."""
+    root = folder.resolve()
+    try:
+        file = (root / path).resolve()
+        return file if file.is_relative_to(root) and file.is_file() else None
+    except (OSError, ValueError):
+        return None
 
 
 def _policy(kind: str, content: bytes) -> str:

@@ -9,27 +9,22 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
-import msgspec
 import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
-from gamelake.model.errors import TransientError
+from services.portal.prometheus import FiguresUnavailableError, Prometheus, Sample
 from services.portal.settings import PortalSettings
 
 _SECONDS = 2.0
 _RATE_SECONDS = 60.0
 _UP, _RECORDS = "gamelake_stream_up", "gamelake_stream_records_total"
-_FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
+_FIRING = 'count by (alertname) (ALERTS{alertstate="firing", severity!="none"})'
 _LAG, _AGE = "gamelake_stream_offsets_behind", "gamelake_stream_seconds_behind"
-
-
-class FiguresUnavailableError(TransientError):
-    """Prometheus does not respond."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceHealth:
-    """Whether a service responds."""
+    """The health of a service."""
 
     name: str
     is_healthy: bool
@@ -67,22 +62,14 @@ class Overview:
 
 
 class FigureSource(Protocol):
-    """Where the figures come from."""
+    """The source of the figures."""
 
     def overview(self) -> Overview:
-        """The state now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A value of a metric."""
-
-    labels: Mapping[str, str]
-    value: float
+        """Return the present state."""
 
 
 class PrometheusFigures:
-    """From Prometheus, by its client's certificate where it wants one."""
+    """From Prometheus."""
 
     _BY_QUERY: ClassVar[Mapping[str, str]] = {
         _UP: f"max by (query) ({_UP})",
@@ -91,56 +78,23 @@ class PrometheusFigures:
         _AGE: f"max by (query) ({_AGE})",
     }
 
-    def __init__(self, url: str, http: urllib3.PoolManager) -> None:
-        self._url = url
-        self._http = http
+    def __init__(self, prometheus: Prometheus) -> None:
+        self._prometheus = prometheus
 
     def overview(self) -> Overview:
-        """The state as Prometheus has it."""
+        """Return the state as Prometheus has it."""
         try:
             services = tuple(
-                ServiceHealth(each.labels["job"], each.value == 1) for each in self._ask("min by (job) (up)")
+                ServiceHealth(each.labels["job"], each.value == 1) for each in self._prometheus.now("min by (job) (up)")
             )
-            values = {metric: _by_query(self._ask(expression)) for metric, expression in self._BY_QUERY.items()}
-            alerts = tuple(sorted(each.labels["alertname"] for each in self._ask(_FIRING)))
+            values = {
+                metric: _by_query(self._prometheus.now(expression)) for metric, expression in self._BY_QUERY.items()
+            }
+            alerts = tuple(sorted(each.labels["alertname"] for each in self._prometheus.now(_FIRING)))
         except FiguresUnavailableError as error:
             return Overview((), (), str(error))
         by_name = tuple(sorted(services, key=lambda each: each.name))
         return Overview(by_name, tuple(_streams(values)), alerts=alerts)
-
-    def _ask(self, expression: str) -> list[Sample]:
-        try:
-            answer = self._http.request("GET", f"{self._url}/api/v1/query", fields={"query": expression})
-            return samples_of(answer.data)
-        except (urllib3.exceptions.HTTPError, msgspec.MsgspecError) as error:
-            raise FiguresUnavailableError(f"Prometheus does not respond: {type(error).__name__}") from error
-
-
-class _Series(msgspec.Struct):
-    metric: dict[str, str]
-    value: tuple[float, str]
-
-
-class _Data(msgspec.Struct):
-    result: list[_Series] = []
-
-
-class _Answer(msgspec.Struct):
-    status: str
-    data: _Data = msgspec.field(default_factory=_Data)
-
-
-def samples_of(body: bytes) -> list[Sample]:
-    """Parse the response of Prometheus to an instant query.
-
-    Raises:
-        MsgspecError: it is none.
-        FiguresUnavailableError: Prometheus reports an error.
-    """
-    answer = msgspec.json.decode(body, type=_Answer)
-    if answer.status != "success":
-        raise FiguresUnavailableError("Prometheus refuses a query of the portal")
-    return [Sample(each.metric, float(each.value[1])) for each in answer.data.result]
 
 
 class ProbedFigures:
@@ -165,7 +119,7 @@ class ProbedFigures:
             health = list(pool.map(self._is_healthy, self._probes.values()))
             pages = list(pool.map(self._page, self._metrics))
         services = tuple(map(ServiceHealth, self._probes, health))
-        # Of the lag there are also the least, the mean and the largest of a partition.
+        # The lag also has the least, the mean and the largest of a partition.
         samples = [
             (name, each)
             for page in pages
@@ -213,7 +167,10 @@ class ProbedFigures:
 
 
 def metric_samples(page: str) -> Iterator[tuple[str, Sample]]:
-    """The samples of a metrics page, with their metric's name; an incomplete page gives those before its end."""
+    """Yield the samples of a metrics page, with their metric's name.
+
+    Only those before the end of an incomplete page.
+    """
     try:
         for family in text_string_to_metric_families(page):
             for each in family.samples:
@@ -222,16 +179,26 @@ def metric_samples(page: str) -> Iterator[tuple[str, Sample]]:
         return
 
 
+def prometheus_of(settings: PortalSettings) -> Prometheus | None:
+    """Return the client of the portal's Prometheus, if it has one."""
+    return None if settings.prometheus is None else Prometheus(settings.prometheus, _http(settings))
+
+
 def figure_source(settings: PortalSettings) -> FigureSource:
-    """Prometheus, if there is one."""
-    options: dict[str, Any] = {"timeout": _SECONDS, "retries": False}
+    """Return Prometheus if there is one, else the probes of the services."""
+    prometheus = prometheus_of(settings)
+    if prometheus is not None:
+        return PrometheusFigures(prometheus)
+    return ProbedFigures(settings.probes, settings.metrics, _http(settings))
+
+
+def _http(settings: PortalSettings) -> urllib3.PoolManager:
+    # More readers than connections wait: they must not slow Prometheus' rules down.
+    options: dict[str, Any] = {"timeout": _SECONDS, "retries": False, "maxsize": 4, "block": True}
     if settings.tls is not None:
         certificate = str(settings.tls.certificate)
         options |= {"cert_file": certificate, "key_file": certificate, "ca_certs": str(settings.tls.clients)}
-    http = urllib3.PoolManager(**options)
-    if settings.prometheus is not None:
-        return PrometheusFigures(settings.prometheus, http)
-    return ProbedFigures(settings.probes, settings.metrics, http)
+    return urllib3.PoolManager(**options)
 
 
 def _by_query(samples: Iterable[Sample]) -> dict[str, float]:

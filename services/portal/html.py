@@ -29,49 +29,49 @@ _UNKNOWN = "unknown"
 
 
 def page(title: str, body: str) -> str:
-    """A whole page; `title` is text, `body` is HTML."""
+    """Render a whole page; `title` is text, `body` is HTML."""
     return _FRAME.substitute(title=escape(title), body=body)
 
 
 def problem_page(title: str, text: str) -> str:
-    """A page with a sentence."""
+    """Render a page with a sentence."""
     return page(f"{title} - Gamelake", f'<h1>{escape(title)}</h1>\n<p>{escape(text)}</p>\n<p><a href="/">Home</a></p>')
 
 
 def refreshed(part: str, source: str) -> str:
-    """A part of a page that the script replaces every few seconds by what it gets from `source`."""
+    """Render a part of a page that the script replaces every few seconds by the response of `source`."""
     return f'<div id="status" data-source="{escape(source)}">{part}</div>'
 
 
 def section(name: str, title: str, content: str) -> str:
-    """A section with a heading, to which `#name` leads; `content` is HTML."""
+    """Render a section with a heading, to which `#name` leads; `content` is HTML."""
     return f'<section aria-labelledby="{name}"><h2 id="{name}">{title}</h2>{content}</section>'
 
 
 def state(is_good: bool, good: str, bad: str) -> str:
-    """One of two words in the colour of a good or of a bad state."""
+    """Render one of two words in the colour of a good or of a bad state."""
     return f'<span class="good">{good}</span>' if is_good else f'<span class="bad">{bad}</span>'
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """A number with thousands apart; None is unknown."""
+    """Render a number with thousands apart; None is unknown."""
     return _UNKNOWN if value is None else f"{value:,.{digits}f}"
 
 
 def link(address: str, text: str) -> str:
-    """A link."""
+    """Render a link."""
     return f'<a href="{escape(address)}">{escape(text)}</a>'
 
 
 def button(action: str, text: str, name: str, busy: str, *, is_pressed: bool | None = None) -> str:
-    """A button that posts an empty form.
+    """Render a button that posts an empty form.
 
     Args:
         action: the path.
-        text: what it says.
+        text: its text.
         name: what a screen reader says, so unlike the page's other buttons.
         busy: what it says until the response is there.
-        is_pressed: for one that is the present choice, or another; None: it is no choice.
+        is_pressed: for one that is the present choice, or another; None: it is not a choice.
     """
     pressed = "" if is_pressed is None else f' aria-pressed="{str(is_pressed).lower()}"'
     return (
@@ -81,7 +81,7 @@ def button(action: str, text: str, name: str, busy: str, *, is_pressed: bool | N
 
 
 def copied(command: str) -> str:
-    """A command, with a button that copies it where the browser lets the page's script do so."""
+    """Render a command, with a button that copies it where the browser lets the page's script do so."""
     name = escape(command)
     return (
         f'<code>{name}</code> <button type="button" class="copy" data-copy="{name}" aria-label="Copy: {name}" hidden>'
@@ -89,29 +89,37 @@ def copied(command: str) -> str:
     )
 
 
-def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int | None = None) -> str:
-    """A table of cells that are HTML; it scrolls by the keyboard where it is wider than the window.
+def table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    numbers_from: int | None = None,
+    region: str = "",
+) -> str:
+    """Render a table of cells that are HTML; it scrolls by the keyboard where it is wider than the window.
 
     Args:
         caption: text.
         columns: their headings, as HTML.
         rows: the first cell of each is the row's heading.
         numbers_from: the first of the columns with numbers.
+        region: what a screen reader calls the table's region, if the page has two tables with this caption.
     """
-    head = "".join(f'<th scope="col">{name}</th>' for name in columns)
+    head = "".join(f'<th scope="col"{_style(place, numbers_from)}>{name}</th>' for place, name in enumerate(columns))
     body = "".join(
         f"<tr>{''.join(_cell(place, cell, numbers_from) for place, cell in enumerate(row))}</tr>" for row in rows
     )
-    label = escape(caption)
     return (
-        f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table><caption>{label}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" role="region" aria-label="{escape(region or caption)}" tabindex="0"><table>'
+        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
 def _cell(place: int, cell: str, numbers_from: int | None) -> str:
     if place == 0:
         return f'<th scope="row">{cell}</th>'
-    return (
-        f'<td class="number">{cell}</td>' if numbers_from is not None and place >= numbers_from else f"<td>{cell}</td>"
-    )
+    return f"<td{_style(place, numbers_from)}>{cell}</td>"
+
+
+def _style(place: int, numbers_from: int | None) -> str:
+    return ' class="number"' if numbers_from is not None and place >= numbers_from else ""

@@ -35,7 +35,7 @@ class LineagePage:
         self._page = ""
 
     def get(self) -> str:
-        """The page, at most a minute old, or that of the file.
+        """Return the page, at most a minute old, or that of the file.
 
         Raises:
             LineageUnavailableError: it can't be drawn, or was not drawn yet.
@@ -53,7 +53,7 @@ class LineagePage:
 
 
 def script_hashes(page: str) -> list[str]:
-    """The page's own scripts, as a Content-Security-Policy names them.
+    """Return the hashes of the page's own scripts, as a Content-Security-Policy names them.
 
     Source: CSP Level 3, https://www.w3.org/TR/CSP3/#grammardef-hash-source.
     """

@@ -1,14 +1,13 @@
-"""Metrics of the portal; monitoring/metrics.yaml describes each name."""
+"""Metrics of the portal."""
 
 from enum import StrEnum
 from http import HTTPStatus
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 
-from gamelake.model.options import EndpointTls
-from gamelake.observability.metrics.endpoint import export_certificate_expiry, registry_of_process
-
-_SECONDS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
+from gamelake.http_server import HttpServer
+from gamelake.observability.metrics import declared
+from gamelake.observability.metrics.endpoint import CertificateExpiryCollector, registry_of_process
 
 
 class QuestionOutcome(StrEnum):
@@ -24,11 +23,9 @@ class PortalMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._responses = Counter("gamelake_portal_responses", "Responses by status", ["status"], registry=registry)
-        self._questions = Counter("gamelake_portal_questions", "Questions by outcome", ["outcome"], registry=registry)
-        self._seconds = Histogram(
-            "gamelake_portal_question_seconds", "How long questions ran", buckets=_SECONDS, registry=registry
-        )
+        self._responses = declared.counter(registry, "gamelake_portal_responses_total", "status")
+        self._questions = declared.counter(registry, "gamelake_portal_questions_total", "outcome")
+        self._seconds = declared.histogram(registry, "gamelake_portal_question_seconds")
         self._responses.labels(str(int(HTTPStatus.OK)))
         for outcome in QuestionOutcome:
             self._questions.labels(outcome)
@@ -43,14 +40,15 @@ class PortalMetrics:
         if outcome is not QuestionOutcome.BUSY:
             self._seconds.observe(seconds)
 
+    def export_certificate_of(self, server: HttpServer) -> None:
+        """Add when the certificate that a server serves expires."""
+        self._registry.register(CertificateExpiryCollector(server))
+
     def exposition(self) -> bytes:
-        """All metrics of the process in Prometheus' text format."""
+        """Return all metrics of the process in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
-def metrics_of_process(tls: EndpointTls | None) -> PortalMetrics:
-    """The metrics of this process; by TLS also when the portal's certificate expires."""
-    registry = registry_of_process()
-    if tls is not None:
-        export_certificate_expiry(registry, tls)
-    return PortalMetrics(registry)
+def metrics_of_process() -> PortalMetrics:
+    """Create the metrics of this process."""
+    return PortalMetrics(registry_of_process())

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from gamelake.serving.sql.questions import Question
+from services.portal.docs import DOCS, RUNBOOKS
 from services.portal.figures import Overview, ServiceHealth, StreamFigures
 from services.portal.html import button, copied, link, number, page, refreshed, section, state, table
 from services.portal.questions import QuestionResult
@@ -12,26 +13,26 @@ from services.portal.settings import PageLink
 
 _WHAT = (
     "Games send events over HTTP to a gateway, which writes them to Kafka. One Spark query writes each event exactly "
-    "once to Delta tables: bronze has every record, silver one table per game, gold the aggregates and key figures."
+    "once to Delta tables: bronze has every record, silver one table per game, gold the aggregates and KPIs."
 )
 
+# From here on the alert StreamTooFarBehind fires: half of the time within which events must be in the tables.
+_SECONDS_BEHIND = 300
 
-def home_page(
-    overview: Overview, questions: Mapping[str, Question], links: Mapping[str, PageLink], consoles: str = ""
-) -> str:
-    """The first page.
+
+def home_page(overview: Overview, questions: Mapping[str, Question], links: Mapping[str, PageLink]) -> str:
+    """Render the first page.
 
     Args:
         overview: health and figures.
         questions: those that can be run, by name.
-        links: other pages, by what they are.
-        consoles: the address of the dashboards and runbooks that Prometheus serves.
+        links: other pages, by their titles.
     """
     body = "\n".join(
         [
             "<h1>Gamelake</h1>",
             f"<p>{escape(_WHAT)}</p>",
-            refreshed(status_part(overview, consoles), "/status"),
+            refreshed(status_part(overview), "/status"),
             _questions_part(questions.values()),
             _links_part(links),
         ]
@@ -39,35 +40,35 @@ def home_page(
     return page("Gamelake", body)
 
 
-def status_part(overview: Overview, consoles: str = "", now: datetime | None = None) -> str:
-    """The part of the first page that is refreshed: health, figures, and firing alerts."""
+def status_part(overview: Overview, now: datetime | None = None) -> str:
+    """Render the part of the first page that is refreshed: health, figures, and firing alerts."""
     moment = (now or datetime.now(UTC)).strftime("%H:%M:%S")
     problem = f'<p class="bad">{escape(overview.problem)}</p>' if overview.problem else ""
     services = section("services", "Services", problem + _health(overview.services))
-    alerts = alerts_part(overview.alerts, consoles)
+    alerts = alerts_part(overview.alerts)
     return services + streams_part(overview.streams) + alerts + f"<p>As of {moment} UTC.</p>"
 
 
 def streams_part(streams: Sequence[StreamFigures]) -> str:
-    """The section of the streams' figures."""
+    """Render the section of the streams' figures."""
     return section("streams", "Streams", _streams(streams))
 
 
-def alerts_part(alerts: Sequence[str] | None, consoles: str) -> str:
-    """The section of firing alerts; empty without Prometheus, where they are None."""
+def alerts_part(alerts: Sequence[str] | None) -> str:
+    """Render the section of firing alerts; empty without Prometheus, where they are None."""
     if alerts is None:
         return ""
-    items = "".join(f'<li class="bad">{runbook_link(name, consoles)}</li>' for name in alerts)
+    items = "".join(f'<li class="bad">{runbook_link(name)}</li>' for name in alerts)
     return section("alerts", "Alerts", f"<ul>{items}</ul>" if items else "<p>No alert fires.</p>")
 
 
-def runbook_link(alert: str, consoles: str) -> str:
-    """A link from an alert to its runbook."""
-    return link(f"{consoles}/runbooks/{alert}.html", alert)
+def runbook_link(alert: str) -> str:
+    """Return a link from an alert to its runbook."""
+    return link(f"{DOCS}{RUNBOOKS}{alert}/", alert)
 
 
 def question_page(question: Question, result: QuestionResult | None = None, problem: str = "") -> str:
-    """A question with its statement, and its result or why there is none, once it was run."""
+    """Render a question with its statement, and its result or why there is none, once it was run."""
     parts = [f"<h1>{escape(question.title)}</h1>", f"<p>Grain: {escape(question.grain)}</p>"]
     if problem:
         parts.append(f'<p class="bad" role="alert">{escape(problem)}</p>')
@@ -95,7 +96,7 @@ def _streams(streams: Sequence[StreamFigures]) -> str:
     rows = (
         (
             escape(each.stream),
-            state(each.is_up, "runs", "is down"),
+            _stream_state(each),
             number(each.records_per_second),
             number(each.lag),
             number(each.seconds_behind, 1),
@@ -103,6 +104,11 @@ def _streams(streams: Sequence[StreamFigures]) -> str:
         for each in streams
     )
     return table("Streams with rate, lag and freshness", columns, rows, numbers_from=2)
+
+
+def _stream_state(stream: StreamFigures) -> str:
+    is_late = (stream.seconds_behind or 0) > _SECONDS_BEHIND
+    return state(stream.is_up and not is_late, "runs", "is behind" if stream.is_up else "is down")
 
 
 def _questions_part(questions: Iterable[Question]) -> str:

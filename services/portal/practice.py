@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from gamelake.observability.faults import Fault
+from services.portal.dashboards import DASHBOARDS
 from services.portal.figures import Overview
 from services.portal.html import button, link, page, refreshed, section, table
 from services.portal.pages import alerts_part, runbook_link, streams_part
@@ -18,27 +19,25 @@ TITLE = "Load and faults"
 
 @dataclass(frozen=True, slots=True)
 class Practice:
-    """What the page shows.
+    """The content of the page.
 
     Attributes:
         overview: health, figures and alerts.
         states: what is switched on; None: nothing can be switched from the portal now.
         faults: all that there are.
-        consoles: the address of the dashboards and runbooks that Prometheus serves.
     """
 
     overview: Overview
     states: SwitchStates | None
     faults: Sequence[Fault]
-    consoles: str
 
     def is_on(self, fault: Fault) -> bool:
-        """Whether a fault is known to be on."""
+        """Return True if a fault is known to be on."""
         return self.states is not None and fault.name in (self.states.faults or ())
 
 
 def practice_page(practice: Practice) -> str:
-    """The whole page."""
+    """Render the whole page."""
     parts = [f"<h1>{TITLE}</h1>", refreshed(practice_status(practice), PRACTICE_STATUS)]
     if practice.states is None:
         parts.append(
@@ -53,12 +52,12 @@ def practice_page(practice: Practice) -> str:
 
 
 def practice_status(practice: Practice, now: datetime | None = None) -> str:
-    """The part of the page that is refreshed: what is on, the figures of the streams, and firing alerts."""
+    """Render the part of the page that is refreshed: active faults, the figures of the streams, and firing alerts."""
     moment = (now or datetime.now(UTC)).strftime("%H:%M:%S")
     parts = [
         section("on", "Switched on", _switched_on(practice)),
         streams_part(practice.overview.streams),
-        alerts_part(practice.overview.alerts, practice.consoles),
+        alerts_part(practice.overview.alerts),
         f"<p>As of {moment} UTC.</p>",
     ]
     return "".join(parts)
@@ -98,7 +97,7 @@ def _faults_part(practice: Practice) -> str:
             f"{escape(each.title)}. {escape(each.effect)}",
             _switch(practice, each),
             ", ".join(_alert(name, practice) for name in each.alerts) or "none",
-            link(f"{practice.consoles}/{each.panel.dashboard}.html", each.panel.title),
+            link(f"{DASHBOARDS}{each.panel.dashboard}", each.panel.title),
             f"<code>{escape(each.ended_by)}</code>",
         )
         for each in practice.faults
@@ -119,4 +118,4 @@ def _switch(practice: Practice, fault: Fault) -> str:
 
 def _alert(name: str, practice: Practice) -> str:
     fires = ' <span class="bad">fires</span>' if name in (practice.overview.alerts or ()) else ""
-    return runbook_link(name, practice.consoles) + fires
+    return runbook_link(name) + fires

@@ -1,6 +1,7 @@
 """Runs the questions of `sql/questions`, and nothing else: with a limit of rows and of time, one at a time."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -17,8 +18,8 @@ from trino.exceptions import Error as TrinoClientError
 from trino.exceptions import TrinoQueryError
 
 from gamelake.model.errors import GamelakeError
-from gamelake.serving.sql.dialects import QueryEngine
 from gamelake.serving.sql.questions import Question, load_questions
+from gamelake.serving.sql.translations import QueryEngine
 from gamelake.trino import TrinoAccess
 from services.portal.settings import PortalSettings, QueryLimits
 
@@ -45,12 +46,12 @@ class QuestionResult:
 
 
 class QuestionEngine(Protocol):
-    """What runs a question."""
+    """The engine that runs a question."""
 
     engine: QueryEngine
 
     def run(self, question: Question, limits: QueryLimits) -> QuestionResult:
-        """The result.
+        """Run a question and return its result.
 
         Raises:
             QuestionFailedError: there is none.
@@ -67,7 +68,7 @@ class Questions:
         self._one_at_a_time = threading.Lock()
 
     def all(self) -> Mapping[str, Question]:
-        """The questions by name; files that have changed are read again."""
+        """Return the questions by name; files that have changed are read again."""
         return {
             name: each
             for name, each in load_questions(self._folder).items()
@@ -90,7 +91,7 @@ class Questions:
 
 
 class TrinoQuestions:
-    """By Trino, as the user of the settings."""
+    """Questions to Trino, as the user of the settings."""
 
     engine = QueryEngine.TRINO
 
@@ -128,7 +129,7 @@ class TrinoQuestions:
 
 
 class DuckDbQuestions:
-    """By DuckDB in a process of its own, `python -m jobs.ask`, which is killed when it takes too long."""
+    """Questions to DuckDB in a process of its own, `python -m jobs.ask`, which is killed when it takes too long."""
 
     engine = QueryEngine.DUCKDB
 
@@ -138,7 +139,7 @@ class DuckDbQuestions:
     def run(self, question: Question, limits: QueryLimits) -> QuestionResult:
         """See `QuestionEngine`."""
         file = self._sql / "questions" / f"{question.name}.sql"
-        asked = ("--file", str(file), "--format", "json", "--sql", str(self._sql))
+        asked = ("--file", str(file), "--format", "jsonl", "--sql", str(self._sql))
         with (
             subprocess.Popen(
                 (sys.executable, "-m", "jobs.ask", *asked),
@@ -166,13 +167,18 @@ class DuckDbQuestions:
             raise QuestionFailedError(_too_long(limits))
         if code > 0:
             raise QuestionFailedError(_said_by_job(said))
-        records = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines]
+        if code < 0 and len(lines) <= limits.rows:
+            raise QuestionFailedError(f"the query was ended by {_signal(-code)}; it may need more memory than there is")
+        try:
+            records = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines]
+        except msgspec.MsgspecError as error:
+            raise QuestionFailedError("the query's result is truncated") from error
         columns = list(records[0]) if records else []
         return _result(columns, [[record.get(name) for name in columns] for record in records], limits)
 
 
 def as_text(value: object) -> str:
-    """A value as a cell shows it."""
+    """Render a value as a cell shows it."""
     if value is None:
         return ""
     if isinstance(value, bool | int):
@@ -194,6 +200,13 @@ def _result(columns: list[str], rows: list[Any], limits: QueryLimits) -> Questio
 
 def _too_long(limits: QueryLimits) -> str:
     return f"the query was stopped after {limits.time.total_seconds():.0f} s"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _said_by_trino(error: Exception) -> str:

@@ -17,7 +17,7 @@ _SQL = Path(__file__).parents[2] / "sql"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryLimits:
-    """What a question may take."""
+    """The limits of a question."""
 
     time: timedelta = timedelta(seconds=30)
     rows: int = 200
@@ -38,6 +38,7 @@ class PortalSettings:
 
     Attributes:
         names: by which browsers may address it.
+        operators: with TLS the names in the certificates that open its pages.
         prometheus: the URL of Prometheus; None: health and figures come from `probes` and `metrics`.
         probes: the health check of each service, by HTTP or TCP.
         metrics: the metrics pages of streams.
@@ -47,7 +48,8 @@ class PortalSettings:
         docs: the folder of the docs site; None: the portal has no documents.
         faults: the file of the faults to practise with; None: none are shown.
         switchboard: the Unix socket of the program that switches load and faults; None: the portal changes nothing.
-        consoles: where browsers find the dashboards and runbooks that Prometheus serves.
+        runbooks: the folder of the runbooks, shown as text until there is a docs site; None: they are not.
+        dashboards: the folder of the dashboards that Grafana reads; None: the portal shows none.
         lineage: the file of a page of the tables' lineage, which need not be there yet; None: it is drawn, where the
             portal has the lakehouse.
         has_lakehouse: whether the tables can be read without Trino, so that their lineage can be drawn.
@@ -57,6 +59,7 @@ class PortalSettings:
     port: int
     tls: EndpointTls | None
     names: frozenset[str]
+    operators: frozenset[str]
     prometheus: str | None
     probes: Mapping[str, str]
     metrics: tuple[str, ...]
@@ -66,7 +69,8 @@ class PortalSettings:
     docs: Path | None
     faults: Path | None
     switchboard: Path | None
-    consoles: str
+    runbooks: Path | None
+    dashboards: Path | None
     trino: TrinoAccess | None
     lineage: Path | None
     has_lakehouse: bool
@@ -85,6 +89,7 @@ class PortalSettings:
             port=env.whole("PORTAL_PORT", 8088, 1, 65_535),
             tls=endpoint_tls(env, "PORTAL_CERTIFICATE_FILE", "PORTAL_CA_FILE"),
             names=frozenset(env.optional("PORTAL_NAMES", "127.0.0.1,localhost").lower().split(",")),
+            operators=frozenset(env.optional("PORTAL_OPERATORS", "operator").split(",")),
             prometheus=env.optional("PORTAL_PROMETHEUS_URL", "").rstrip("/") or None,
             probes=_pairs(env, "PORTAL_PROBES"),
             metrics=tuple(filter(None, env.optional("PORTAL_METRICS", "").split(","))),
@@ -94,7 +99,8 @@ class PortalSettings:
             docs=_path(env, "PORTAL_DOCS"),
             faults=_path(env, "PORTAL_FAULTS"),
             switchboard=_path(env, "PORTAL_SWITCHBOARD"),
-            consoles=env.optional("PORTAL_CONSOLES_URL", "https://127.0.0.1:9090/consoles").rstrip("/"),
+            runbooks=_path(env, "PORTAL_RUNBOOKS"),
+            dashboards=_path(env, "PORTAL_DASHBOARDS"),
             trino=_trino(env) if env.optional("PORTAL_TRINO_URL", "") else None,
             lineage=_path(env, "PORTAL_LINEAGE"),
             has_lakehouse=bool(env.optional("GAMELAKE_LAKEHOUSE", "")),

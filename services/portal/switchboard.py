@@ -29,10 +29,10 @@ class SwitchingFailedError(TransientError):
 
 
 class SwitchStates(msgspec.Struct, frozen=True, kw_only=True):
-    """What is switched on.
+    """The load and faults that are switched on.
 
     Attributes:
-        load: events per second of the load; 0 is none.
+        load: events per second of the load; 0 without one.
         faults: the names of those that are on; None: this platform has no faults to switch on.
     """
 
@@ -41,7 +41,7 @@ class SwitchStates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SwitchError(msgspec.Struct, frozen=True):
-    """The body of a response that is no success."""
+    """The body of a response that reports an error."""
 
     error: str
 
@@ -57,7 +57,7 @@ class Switchboard:
         self._path = path
 
     def states(self) -> SwitchStates:
-        """What is switched on.
+        """Return the load and faults that are switched on.
 
         Raises:
             SwitchboardUnavailableError: the program does not run, or does not respond.
@@ -75,7 +75,7 @@ class Switchboard:
         self._request("POST", f"/faults/{fault}/{'on' if on else 'off'}", _CHANGE_SECONDS)
 
     def set_load(self, rate: int) -> None:
-        """Replace the load by one of so many events per second; 0 ends it.
+        """Replace the load by one of `rate` events per second; 0 ends it.
 
         Raises:
             SwitchboardUnavailableError: as of `states`.
@@ -98,7 +98,7 @@ class Switchboard:
                 raise SwitchingFailedError(msgspec.json.decode(body, type=SwitchError).error)
             return msgspec.json.decode(body, type=SwitchStates)
         except msgspec.MsgspecError as error:
-            raise SwitchboardUnavailableError(f"what responds at {self._path} is no switchboard: {error}") from error
+            raise SwitchboardUnavailableError(f"the server at {self._path} is not a switchboard: {error}") from error
 
 
 class _UnixConnection(HTTPConnection):

@@ -4,18 +4,18 @@ The rules are those of Trino's file-based access control: for each statement and
 user decides, and what no rule allows is denied. Views read with the rights of the user who queries them, so filters and
 masks are those of the tables under them, and a second mask would hash a hash.
 
-The file `people` has the names of the users that may log in at a provider instead of with a password (decision 0072).
+The file `people` has the names of the users that may log in at a provider instead of with a password (decision 0070).
 
 Source: Trino 476, "File-based access control".
 """
 
-import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gamelake.model.access import (
+from gamelake.command import command_parser
+from gamelake.contract.access import (
     AccessContract,
     AccessRole,
     AccessUser,
@@ -25,9 +25,9 @@ from gamelake.model.access import (
     RoleGames,
     load_access,
 )
-from gamelake.model.aggregates import Over
+from gamelake.contract.aggregates import Over
+from gamelake.contract.games import GamesContract, GameSpec, load_games
 from gamelake.model.errors import ContractError
-from gamelake.model.games import GamesContract, GameSpec, load_games
 from gamelake.model.naming import GOLD, Layer, game_table
 from gamelake.program import OK, run
 from gamelake.serving.sql.views import View, load_views
@@ -55,7 +55,7 @@ class AccessRules:
     views: Sequence[View]
 
     def document(self) -> dict[str, list[Rule]]:
-        """The document of Trino's file-based access control."""
+        """Return the document of Trino's file-based access control."""
         return {
             "catalogs": self._catalogs(),
             "schemas": [*self._owned_schemas(), {"owner": False}],
@@ -74,11 +74,11 @@ class AccessRules:
         }
 
     def people(self) -> str:
-        """A regular expression of the users that are no services."""
+        """Return a regular expression of the users that are not services."""
         return _pattern(user.name for user in self._people())
 
     def tables_of_all_games(self) -> Mapping[str, GameColumn]:
-        """Tables with rows of all games (`schema.table`), and the column that says whose a row is."""
+        """Return tables with rows of all games (`schema.table`), and the column that says whose a row is."""
         aggregates = {
             f"{GOLD}.{each.name}": GameColumn(column)
             for each in self.games.aggregates
@@ -228,7 +228,7 @@ class AccessRules:
 
 
 def mask(column: str) -> str:
-    """What a masked role reads of a pseudonym: SQL of the column's type, varchar.
+    """Return the SQL (a varchar) of the value that a masked role reads in place of a pseudonym.
 
     Equal for equal pseudonyms. 64 bits of hash leave open which of all pseudonyms of 128 bits it was. SHA-256 would
     double the time of a query that counts players.
@@ -258,7 +258,7 @@ def _name(path: str) -> str:
 
 
 def rendered(document: Mapping[str, Sequence[Rule]]) -> str:
-    """The document as JSON with a line for each rule."""
+    """Render the document as JSON with a line for each rule."""
     sections = []
     for name, rules in document.items():
         lines = ",".join(f"\n    {json.dumps(rule)}" for rule in rules)
@@ -267,19 +267,19 @@ def rendered(document: Mapping[str, Sequence[Rule]]) -> str:
 
 
 def generate(access: Path = ACCESS, games: Path = GAMES, views: Path = VIEWS) -> Mapping[str, str]:
-    """The texts of the generated files by their names.
+    """Generate the texts of the files, by their names.
 
     Raises:
         StartupError: a file can't be read, or says something impossible; names the file.
     """
     contract = load_games(games)
-    rules = AccessRules(load_access(access, contract), contract, load_views(views))
+    rules = AccessRules(load_access(access, contract), contract, load_views(views, games))
     return {RULES.name: rendered(rules.document()), PEOPLE.name: f"{rules.people()}\n"}
 
 
 def main() -> int:
-    """Compare the files with what is generated, or write them."""
-    parser = argparse.ArgumentParser(prog="python -m services.provision.access", description="Generate Trino's rules.")
+    """Compare the files with the generated texts, or write them."""
+    parser = command_parser("Generate Trino's rules.")
     parser.add_argument("--settings", type=Path, default=SETTINGS, help="the files' folder; default: %(default)s")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--check", action="store_true", help="fail if a file is not what the contract means")

@@ -52,7 +52,7 @@ class AccessRule:
 
     @classmethod
     def of(cls, binding: AclBinding) -> "AccessRule":
-        """The rule of a binding that Kafka has."""
+        """Return the rule of a binding that Kafka has."""
         return cls(
             principal=binding.principal,
             operation=AclOperation(binding.operation),
@@ -64,20 +64,20 @@ class AccessRule:
         )
 
     def as_binding(self) -> AclBinding:
-        """The binding to create the rule with."""
+        """Return the binding to create the rule with."""
         return AclBinding(
             self.resource, self.name, self.pattern, self.principal, self.host, self.operation, self.permission
         )
 
     def as_filter(self) -> AclBindingFilter:
-        """The filter that matches this rule and no other."""
+        """Return the filter that matches only this rule."""
         return AclBindingFilter(
             self.resource, self.name, self.pattern, self.principal, self.host, self.operation, self.permission
         )
 
 
 def declared_rules(declared: DeclaredTopics) -> frozenset[AccessRule]:
-    """Exactly the rules that the topics' writers, readers, observers and cleaners need."""
+    """Return exactly the rules that the topics' writers, readers, observers and cleaners need."""
     kinds = (_writing, _reading, _observing, _cleaning)
     return frozenset(rule for topic in declared.topics for rules_of in kinds for rule in rules_of(topic))
 

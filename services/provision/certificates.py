@@ -1,12 +1,13 @@
 """The stack's internal certificate authority, and a certificate for each of its services.
 
 `python -m services.provision.certificates DIRECTORY SERVICE...` creates missing certificates, and again those that
-expire within a month, with `--client NAME` also those of clients that are no service; `--renew` issues all again. The
+expire within a month, with `--client NAME` also those of clients that are not services; `--renew` issues all again. The
 files of the directory:
 
 - `ca.pem`, `ca.key`: the authority's certificate, which all clients trust, and its key, which no container gets.
 - `ca.p12`: the same certificate as a trust store for Java, without a password, as it holds nothing secret.
 - `<service>.pem`: the private key and the certificate of a service, valid for its name and for this machine.
+- `issued/certificates.prom`: when each service's certificate expires, as metrics.
 - `<client>.pem`, `<client>.p12`: those of a client, for commands and for browsers, which want a password: the client's
   name. Only the directory's mode protects them.
 
@@ -14,7 +15,7 @@ Sources: RFC 5280, "Internet X.509 Public Key Infrastructure"; for lifetimes the
 Requirements".
 """
 
-import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -40,11 +41,15 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from gamelake.command import command_parser
 from gamelake.model.errors import StartupError
 from gamelake.program import OK, run
 from services.provision.provisioning import ChangeLog
 
 _AUTHORITY = "ca"
+# A folder without keys, which a container may have as a whole.
+_ISSUED = "issued"
+EXPIRY_METRIC = "gamelake_certificate_issued_expiry_timestamp_seconds"
 _AUTHORITY_LIFETIME = timedelta(days=3_650)
 _LIFETIME = timedelta(days=397)
 # A certificate that has less than this left is issued again.
@@ -62,7 +67,7 @@ class Authority:
 
     @classmethod
     def new(cls, now: datetime) -> Self:
-        """A new one, valid for ten years."""
+        """Create an authority, valid for ten years."""
         key = generate_private_key(SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Gamelake internal CA")])
         builder = _builder(name, name, key, now, _AUTHORITY_LIFETIME)
@@ -71,7 +76,7 @@ class Authority:
         return cls(builder.sign(key, SHA256()), key)
 
     def issue(self, subject: str, now: datetime, *, serves: bool = True) -> "Issued":
-        """A private key and a certificate, valid as a client's and, if the subject serves, as a server's."""
+        """Issue a private key and a certificate, valid as a client's and, if the subject serves, as a server's."""
         key = generate_private_key(SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
         names: list[x509.GeneralName] = [x509.DNSName(subject)]
@@ -90,7 +95,7 @@ class Authority:
         return Issued(builder.sign(self.key, SHA256()), key)
 
     def trust_store(self) -> bytes:
-        """The certificate as a trust store for Java (PKCS #12)."""
+        """Return the certificate as a trust store for Java (PKCS #12)."""
         return serialize_java_truststore([PKCS12Certificate(self.certificate, b"gamelake")], NoEncryption())
 
 
@@ -102,11 +107,11 @@ class Issued:
     key: EllipticCurvePrivateKey
 
     def pem(self) -> bytes:
-        """Both as PEM, the key first."""
+        """Return both as PEM, the key first."""
         return _private_bytes(self.key) + self.certificate.public_bytes(Encoding.PEM)
 
     def for_browsers(self, password: str) -> bytes:
-        """Both as PKCS #12."""
+        """Return both as PKCS #12."""
         encryption = BestAvailableEncryption(password.encode())
         return serialize_key_and_certificates(password.encode(), self.key, self.certificate, None, encryption)
 
@@ -162,8 +167,18 @@ class CertificateDirectory:
                 issued = authority.issue(name, now, serves=name in services)
                 if name in clients:
                     self._keep(f"{name}.p12", issued.for_browsers(name))
-                self._keep(f"{name}.pem", issued.pem())
+                self._keep_in_place(f"{name}.pem", issued.pem())
                 self._changes.note(f"{'created' if expiry is None else 'renewed'} the certificate of {name}")
+        self._state_expiries(services, authority)
+
+    def _state_expiries(self, services: Sequence[str], authority: Authority) -> None:
+        """Write when each service's certificate expires, as metrics: what a port serves is compared with it."""
+        folder = self._directory / _ISSUED
+        folder.mkdir(mode=0o755, exist_ok=True)
+        expiries = {name: self._expiry(name, authority) for name in services}
+        known = ((name, expiry.timestamp()) for name, expiry in expiries.items() if expiry)
+        lines = [f'{EXPIRY_METRIC}{{service="{name}"}} {moment:.0f}' for name, moment in known]
+        self._keep(f"{_ISSUED}/certificates.prom", "\n".join([f"# TYPE {EXPIRY_METRIC} gauge", *lines, ""]).encode())
 
     def _authority(self, now: datetime) -> Authority:
         certificate, key = self._directory / f"{_AUTHORITY}.pem", self._directory / f"{_AUTHORITY}.key"
@@ -204,27 +219,45 @@ class CertificateDirectory:
             return None
         return found.not_valid_after_utc if name in names.get_values_for_type(x509.DNSName) else None
 
+    def _keep_in_place(self, name: str, content: bytes) -> None:
+        """Write a file as `_keep` does, or over the one that is there.
+
+        A container has the file mounted, not its folder: it would see another file at its next start only.
+        """
+        file = self._directory / name
+        if not file.exists():
+            self._keep(name, content)
+            return
+        # On a full disk this is what fails.
+        self._keep(f".{name}.renewed", content)
+        file.chmod(0o644)
+        with file.open("r+b", buffering=0) as opened:
+            # In one write, and never shorter: a reader gets the old file or the new one.
+            opened.write(content.ljust(file.stat().st_size, b"\n"))
+            os.fsync(opened.fileno())
+        file.chmod(0o444)
+        # A reader that came before the last byte reads it again.
+        os.utime(file)
+        (self._directory / f".{name}.renewed").unlink()
+
     def _keep(self, name: str, content: bytes, mode: int = 0o444) -> None:
         """Write a file under a temporary name and rename it."""
-        unfinished = self._directory / f".{name}.unfinished"
+        file = self._directory / name
+        unfinished = file.with_name(f".{file.name}.unfinished")
         unfinished.unlink(missing_ok=True)
         unfinished.touch(mode=0o600)
         unfinished.write_bytes(content)
         # Containers read it with other user ids; the directory's mode excludes other users of the machine.
         unfinished.chmod(mode)
-        unfinished.replace(self._directory / name)
+        unfinished.replace(file)
 
 
 def main() -> int:
     """Run once."""
-    parser = argparse.ArgumentParser(
-        prog="python -m services.provision.certificates",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("directory", type=Path, help="where the files are")
     parser.add_argument("services", nargs="+", metavar="SERVICE", help="the services' names, as clients address them")
-    parser.add_argument("--client", action="append", default=[], metavar="NAME", help="a client that is no service")
+    parser.add_argument("--client", action="append", default=[], metavar="NAME", help="a client that is not a service")
     parser.add_argument("--renew", action="store_true", help="issue all certificates again")
     arguments = parser.parse_args()
     changes = ChangeLog("certificates")

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import msgspec
 
+from gamelake.contract.located_yaml import LocatedDocument, Problem, declaration, load_declaration, raise_first
 from gamelake.model.errors import ContractError
-from gamelake.model.located_yaml import LocatedDocument, Problem, load_declaration, raise_first
 
 RETENTION = "retention.ms"
 _MILLISECONDS_AN_HOUR = 3_600_000
@@ -22,7 +22,7 @@ _TAKEN = frozenset({"postgres", "template0", "template1"})
 
 
 def duplicates(names: list[str], place: str) -> list[Problem]:
-    """A problem for each name that stands twice; `place` has `{index}` for the number of the entry."""
+    """Yield a problem for each name that stands twice; `place` has `{index}` for the number of the entry."""
     return [
         (place.format(index=index), f"'{name}' is listed twice; remove one entry")
         for index, name in enumerate(names)
@@ -70,6 +70,7 @@ class DeclaredTopics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     topics: Annotated[tuple[TopicSpec, ...], msgspec.Meta(min_length=1)]
 
 
+@declaration
 def load_topics(path: Path) -> DeclaredTopics:
     """Read and check the file.
 
@@ -124,6 +125,10 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     users: tuple[UserSpec, ...] = ()
 
 
+# MinIO lets each user make further keys with the same rights, which a rotation of the user's own would not end.
+_NO_FURTHER_KEYS = {"Effect": "Deny", "Action": ["admin:CreateServiceAccount", "admin:UpdateServiceAccount"]}
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The rights of a user, in the store's policy language."""
@@ -132,7 +137,7 @@ class Policy:
     text: str
 
     def is_equivalent_to(self, text: str) -> bool:
-        """Whether two policies differ only in order and notation."""
+        """Return True if two policies differ only in order and notation."""
         return _without_order(json.loads(self.text)) == _without_order(json.loads(text))
 
 
@@ -145,6 +150,7 @@ class DeclaredBuckets:
     policies: tuple[Policy, ...]
 
 
+@declaration
 def load_buckets(path: Path) -> DeclaredBuckets:
     """Read and check the file and its policies.
 
@@ -161,8 +167,7 @@ def load_buckets(path: Path) -> DeclaredBuckets:
 def _policy(document: LocatedDocument, index: int, user: UserSpec) -> Policy:
     file = document.path.parent / POLICIES / f"{user.policy}.json"
     try:
-        text = file.read_text(encoding="utf-8")
-        parsed = json.loads(text)
+        parsed = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         line = document.line_of(f"$.users[{index}].policy")
         raise ContractError(f"{document.path}:{line}: there is no {POLICIES}/{file.name}; write it") from error
@@ -170,7 +175,8 @@ def _policy(document: LocatedDocument, index: int, user: UserSpec) -> Policy:
         raise ContractError(f"{file}:{error.lineno}: {error.msg}") from error
     if not isinstance(parsed, dict) or not parsed.get("Statement"):
         raise ContractError(f"{file}:1: a policy is an object with at least one Statement")
-    return Policy(user.policy, text)
+    # A file is a policy of a cloud, too, which does not know MinIO's own actions.
+    return Policy(user.policy, json.dumps(parsed | {"Statement": [*parsed["Statement"], _NO_FURTHER_KEYS]}))
 
 
 def _without_order(value: object) -> object:
@@ -209,6 +215,7 @@ class DeclaredDatabases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     databases: Annotated[tuple[DatabaseSpec, ...], msgspec.Meta(min_length=1)]
 
 
+@declaration
 def load_databases(path: Path) -> DeclaredDatabases:
     """Read and check the file.
 
@@ -259,6 +266,7 @@ class DeclaredSubjects(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     subjects: tuple[SubjectSpec, ...] = ()
 
 
+@declaration
 def load_subjects(path: Path) -> DeclaredSubjects:
     """Read and check the file.
 

@@ -55,7 +55,7 @@ class KafkaAdmin:
         self._admin = AdminClient(settings)
 
     def partitions(self) -> dict[str, int]:
-        """All topics except Kafka's internal ones, with their number of partitions.
+        """Return all topics except Kafka's internal ones, with their number of partitions.
 
         Raises:
             ServiceUnavailableError: Kafka is not available.
@@ -74,7 +74,7 @@ class KafkaAdmin:
         return {name: len(topic.partitions) for name, topic in topics.items() if not name.startswith(_INTERNAL)}
 
     def settings(self, topic: str) -> dict[str, str]:
-        """The settings of a topic that differ from the broker's defaults."""
+        """Return the settings of a topic that differ from the broker's defaults."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         (answer,) = self._admin.describe_configs([resource]).values()
         entries: Mapping[str, ConfigEntry] = _result(answer, f"show the settings of {topic}")
@@ -106,7 +106,7 @@ class KafkaAdmin:
         _result(answer, f"change the settings of {topic}")
 
     def users(self) -> frozenset[str]:
-        """The names of all users that have a password."""
+        """Return the names of all users that have a password."""
         found: Mapping[str, Any] = _result(self._admin.describe_user_scram_credentials(), "show its users")  # type: ignore[arg-type] # one future for all users
         return frozenset(found)
 
@@ -124,7 +124,7 @@ class KafkaAdmin:
         _result(answer, f"remove the password of {name}")
 
     def rules(self) -> frozenset[AccessRule]:
-        """All access rules that Kafka has."""
+        """Return all access rules that Kafka has."""
         bindings = _result(self._admin.describe_acls(ANY_RULE), "show its access rules")
         return frozenset(AccessRule.of(binding) for binding in bindings)
 

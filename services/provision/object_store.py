@@ -21,7 +21,7 @@ from urllib3 import PoolManager, Timeout
 from urllib3.exceptions import HTTPError
 
 from gamelake.model.errors import SettingsError
-from gamelake.storage.store import shared_credentials
+from gamelake.objects.store import shared_credentials
 from services.provision.declarations import BucketNotification, Policy
 from services.provision.provisioning import ServiceRefusedError, ServiceUnavailableError
 
@@ -61,7 +61,7 @@ class ObjectStoreAdmin:
         )
 
     def buckets(self) -> frozenset[str]:
-        """The names of all buckets.
+        """Return the names of all buckets.
 
         Raises:
             ServiceUnavailableError: the store is not available, or not ready yet.
@@ -74,7 +74,7 @@ class ObjectStoreAdmin:
         _call(f"create the bucket {name}", lambda: self._s3.make_bucket(name))
 
     def keeps_versions(self, bucket: str) -> bool:
-        """Whether versioning of a bucket is enabled."""
+        """Return True if versioning of a bucket is enabled."""
         return _call("show versioning", lambda: self._s3.get_bucket_versioning(bucket).status == ENABLED)
 
     def keep_no_versions(self, bucket: str) -> None:
@@ -82,26 +82,26 @@ class ObjectStoreAdmin:
         _call("suspend versioning", lambda: self._s3.set_bucket_versioning(bucket, VersioningConfig(SUSPENDED)))
 
     def quota(self, bucket: str) -> int:
-        """How many bytes a bucket may have; 0 is no limit."""
+        """Return the number of bytes that a bucket may have; 0 is unlimited."""
         return int(json.loads(_call("show a quota", lambda: self._admin.bucket_quota_get(bucket)))["quota"])
 
     def set_quota(self, bucket: str, size: int) -> None:
-        """Set how many bytes a bucket may have; 0 is no limit. Objects that are there stay."""
+        """Set how many bytes a bucket may have; 0 is unlimited. Existing objects stay."""
         _call(f"set the quota of {bucket}", lambda: self._admin.bucket_quota_set(bucket, size))
 
     def expires_days(self, bucket: str) -> int | None:
-        """After how many days objects of a bucket expire; None if never."""
+        """Return the number of days after which objects of a bucket expire; None if never."""
         found = _call("show what expires", lambda: self._s3.get_bucket_lifecycle(bucket))
         ages = [rule.expiration.days for rule in found.rules if rule.expiration] if found else []
         return ages[0] if ages else None
 
     def let_expire(self, bucket: str, days: int) -> None:
-        """Let objects of a bucket expire after `days`."""
+        """Set the number of days after which objects of a bucket expire."""
         rule = Rule(ENABLED, rule_id="expire", rule_filter=Filter(prefix=""), expiration=Expiration(days=days))
         _call("let objects expire", lambda: self._s3.set_bucket_lifecycle(bucket, LifecycleConfig([rule])))
 
     def notification(self, bucket: str) -> BucketNotification | None:
-        """The notification of new objects of a bucket, None if there is none."""
+        """Return the notification of new objects of a bucket, None if there is none."""
         found = _call("show notifications", lambda: self._s3.get_bucket_notification(bucket))
         for each in found.queue_config_list or ():
             prefix = each.prefix_filter_rule.value if each.prefix_filter_rule else ""
@@ -122,7 +122,7 @@ class ObjectStoreAdmin:
         )
 
     def policy(self, name: str) -> str | None:
-        """The text of a policy, None if there is none."""
+        """Return the text of a policy, None if there is none."""
         try:
             return str(self._admin.policy_info(name))
         except MinioAdminException as error:
@@ -138,7 +138,7 @@ class ObjectStoreAdmin:
         )
 
     def users(self) -> Mapping[str, FoundUser]:
-        """All users but root, by their access keys."""
+        """Return all users except root, by their access keys."""
         answer = json.loads(_call("list users", self._admin.user_list))
         return {
             key: FoundUser(
@@ -148,7 +148,7 @@ class ObjectStoreAdmin:
         }
 
     def knows(self, key: Credentials) -> bool:
-        """Whether the store accepts this access key with this secret, whatever its rights are."""
+        """Return True if the store accepts this access key with this secret, whatever its rights are."""
         try:
             self._client(key).list_buckets()
         except S3Error as error:
@@ -162,7 +162,7 @@ class ObjectStoreAdmin:
         _call(f"create the user {key.access_key}", lambda: self._admin.user_add(key.access_key, key.secret_key))
 
     def attach(self, user: str, policy: str) -> None:
-        """Give a user the rights of a policy."""
+        """Grant a user the rights of a policy."""
         _call(f"give {user} a policy", lambda: self._admin.attach_policy([policy], user=user))
 
     def detach(self, user: str, policy: str) -> None:
@@ -211,7 +211,7 @@ def _code_of(error: Exception) -> str | None:
     """MinIO's code for an error, None if it has none.
 
     Two codes are in texts only (minio 7.2): the admin client keeps the server's response as a text, and MinIO has one
-    code for all arguments that it rejects, of which a target that is not registered yet is one.
+    code for all arguments that it rejects, such as a target that is not registered yet.
     """
     if isinstance(error, S3Error):
         return _NO_TARGET_YET if (error.message or "").startswith(_NO_SUCH_TARGET) else error.code

@@ -22,7 +22,7 @@ _USERNAME, _PASSWORD = "username=", "password="
 
 
 def hashed(lines: Iterable[str], salt: Callable[[int], bytes] = secrets.token_bytes) -> Iterator[str]:
-    """A line of the hashes' file for each user.
+    """Yield a line of the hashes' file for each user.
 
     Args:
         lines: the credentials, a line with the name and a line with the password for each user.

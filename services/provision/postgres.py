@@ -81,7 +81,7 @@ class PostgresAdmin:
             self._connection.close()
 
     def databases(self) -> dict[str, str]:
-        """All databases except the templates, with their owners.
+        """Return all databases except the templates, with their owners.
 
         Raises:
             ServiceUnavailableError: the server gave no answer, or is not ready yet.
@@ -91,7 +91,7 @@ class PostgresAdmin:
         return {str(name): str(owner) for name, owner in self._ask(SQL(statement))}
 
     def roles(self) -> dict[str, set[str]]:
-        """All roles that may log in, each with its attributes."""
+        """Return all roles that may log in, each with its attributes."""
         statement = SQL("SELECT rolname, {} FROM pg_roles WHERE rolcanlogin").format(
             SQL(", ").join(Identifier(column) for column in _RIGHTS)
         )
@@ -113,7 +113,7 @@ class PostgresAdmin:
         self._do(SQL("ALTER ROLE {} {}").format(Identifier(role), _ORDINARY))
 
     def knows(self, role: ServerCredentials) -> bool:
-        """Whether the server accepts this role with this password, whatever its rights are."""
+        """Return True if the server accepts this role with this password, whatever its rights are."""
         # The server checks the password before the right to connect.
         with suppress(_DatabaseClosedError):
             try:
@@ -140,21 +140,21 @@ class PostgresAdmin:
         return len(found)
 
     def may_empty_log(self, owner: str) -> bool:
-        """Whether a database's owner may switch the write-ahead log to a new file and make a checkpoint."""
+        """Return True if a database's owner may switch the write-ahead log to a new file and make a checkpoint."""
         statement = "SELECT pg_has_role(%s, 'pg_checkpoint', 'USAGE') AND has_function_privilege(%s, %s, 'EXECUTE')"
         with self._connect(self._superuser, owner) as connection, _classified_errors():
             (may,) = connection.execute(statement, (owner, owner, "pg_switch_wal()")).fetchone() or (False,)
         return bool(may)
 
     def let_empty_log(self, owner: str) -> None:
-        """Give a database's owner that right."""
+        """Grant a database's owner that right."""
         # Functions belong to a database: the right holds only in the owner's own.
         with self._connect(self._superuser, owner) as connection, _classified_errors():
             connection.execute(SQL("GRANT pg_checkpoint TO {}").format(Identifier(owner)))
             connection.execute(SQL("GRANT EXECUTE ON FUNCTION pg_switch_wal() TO {}").format(Identifier(owner)))
 
     def open_to_everybody(self) -> list[str]:
-        """Databases that any role may connect to, the server's own included."""
+        """Return databases that any role may connect to, the server's own included."""
         statement = SQL(
             "SELECT datname FROM pg_database WHERE NOT datistemplate AND"
             " (has_database_privilege('public', oid, 'CONNECT') OR has_database_privilege('public', oid, 'TEMP'))"

@@ -1,4 +1,4 @@
-"""What the provisioning programs share: errors, waiting for a service, and the log of changes."""
+"""The shared parts of the provisioning programs: errors, waiting for a service, and the log of changes."""
 
 import time
 from collections.abc import Callable

@@ -33,7 +33,7 @@ class RegistryAdmin:
         self._http = httpx2.Client(base_url=url, timeout=ANSWER.total_seconds(), headers=_JSON, auth=auth)
 
     def level_of_others(self) -> Compatibility:
-        """The level of subjects without their own.
+        """Return the level of subjects without their own.
 
         Raises:
             ServiceUnavailableError: the registry is not available, or not ready yet.
@@ -46,7 +46,7 @@ class RegistryAdmin:
         return level
 
     def level(self, subject: str) -> Compatibility | None:
-        """A subject's own level, None if it has none.
+        """Return a subject's own level, None if it has none.
 
         Apicurio also returns NONE for a subject that has schemas and no level of its own.
         """

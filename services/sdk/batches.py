@@ -14,7 +14,7 @@ _MORE, _BITS, _SHIFT = 0x80, 0x7F, 7
 
 
 class EventFormat(IntEnum):
-    """How an event is serialized; the numbers are those of buffer files."""
+    """The serialization of an event; the numbers are those of buffer files."""
 
     PROTOBUF = 1
     JSON = 2
@@ -42,13 +42,13 @@ class EventGroup:
     first: int = 0
 
     def events(self) -> tuple[bytes, ...]:
-        """Each event in serialized form."""
+        """Return each event in serialized form."""
         if self.event_format is EventFormat.PROTOBUF:
             return tuple(_messages(self.payload))
         return (self.payload,)
 
     def halves(self) -> tuple["EventGroup", ...]:
-        """The group in two parts, or as it is if it has one event."""
+        """Split the group in two, or return it unchanged if it has one event."""
         if self.count == 1:
             return (self,)
         middle = self.count // 2
@@ -60,7 +60,7 @@ class EventGroup:
 
 
 def body_of(groups: Sequence[EventGroup]) -> bytes:
-    """The body of a request with the events of groups of one format."""
+    """Return the body of a request with the events of groups of one format."""
     payloads = [group.payload for group in groups]
     if groups[0].event_format is EventFormat.PROTOBUF:
         return b"".join(payloads)
@@ -68,14 +68,14 @@ def body_of(groups: Sequence[EventGroup]) -> bytes:
 
 
 def halves(groups: Sequence[EventGroup]) -> tuple[Sequence[EventGroup], ...]:
-    """A batch in two batches of about the same size, or in one if it has one event."""
+    """Split a batch in two of about the same size, or return it unchanged if it has one event."""
     if len(groups) > 1:
         return groups[: len(groups) // 2], groups[len(groups) // 2 :]
     return tuple([half] for half in groups[0].halves())
 
 
 def delimited(message: bytes) -> bytes:
-    """A Protobuf message after its length."""
+    """Prefix a Protobuf message with its length."""
     length, prefix = len(message), bytearray()
     while length > _BITS:
         prefix.append(length & _BITS | _MORE)
@@ -85,7 +85,7 @@ def delimited(message: bytes) -> bytes:
 
 
 def as_json(event: Mapping[str, object]) -> bytes:
-    """An event as JSON; without an `event_id` it gets one, which stays the same when it is sent again.
+    """Serialize an event as JSON. Without an `event_id` it gets one, which stays the same when it is sent again.
 
     Raises:
         TypeError: a value's type has no JSON representation.
@@ -98,7 +98,7 @@ def as_json(event: Mapping[str, object]) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         # As an escape it would be JSON to some, and not to the gateway, which would refuse the whole batch.
-        raise ValueError("an event can't contain half of a surrogate pair, which is no character") from None
+        raise ValueError("an event can't contain half of a surrogate pair, which is not a character") from None
 
 
 def _time_as_text(value: object) -> str:
@@ -130,7 +130,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the gateway refused a whole batch; sent again unchanged, it would be refused again."""
+    """Why the gateway refused the events of a whole batch; sent again unchanged, they would be refused again."""
 
     status: int
     text: str
@@ -154,11 +154,11 @@ class BatchOutcome:
     seconds: float = 0.0
 
     def events(self) -> tuple[bytes, ...]:
-        """Each event in serialized form; a rejection's index is an index of this tuple."""
+        """Return each event in serialized form; a rejection's index is an index of this tuple."""
         return tuple(event for group in self.groups for event in group.events())
 
     def accepted_events(self) -> Iterator[bytes]:
-        """The events that Kafka has."""
+        """Yield the events that Kafka has."""
         if self.refusal is not None:
             return
         rejected = {rejection.index for rejection in self.rejections}
@@ -177,7 +177,10 @@ class ClientStats:
         dropped: removed from a full buffer for newer ones; `overflowed` were refused by a full buffer.
         requests: in requests, as are `retries` (a batch's second request or a later one) and `unanswered`: it is not
             known whether the gateway has accepted their events.
+        denied: in requests that were answered with 401, 403, 404 or another status about the key or the address; their
+            events wait and are sent again.
         sent_bytes: in bytes of request bodies, after compression.
+        problem: why the last request has settled nothing; empty once one has.
     """
 
     buffered: int = 0
@@ -189,4 +192,6 @@ class ClientStats:
     requests: int = 0
     retries: int = 0
     unanswered: int = 0
+    denied: int = 0
     sent_bytes: int = 0
+    problem: str = ""

@@ -4,7 +4,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Sequence
-from threading import Condition
+from threading import TIMEOUT_MAX, Condition
 
 from .batches import ClientStats, EventFormat, EventGroup
 from .errors import BufferFileError, BufferFullError, ClosedError
@@ -44,7 +44,7 @@ class Buffer:
         return self._events
 
     def put(self, event_format: EventFormat, count: int, payload: bytes) -> int:
-        """Add events of one format; gives their ticket.
+        """Add events of one format. Return their ticket.
 
         Raises:
             BufferFullError: the buffer is full.
@@ -64,7 +64,7 @@ class Buffer:
             return group.ticket
 
     def wait_for_space(self, size: int, seconds: float) -> bool:
-        """Wait until there is space for so many bytes; False after the timeout, or if the buffer is closed."""
+        """Wait until there is space for `size` bytes; False after the timeout, or if the buffer is closed."""
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._has_space(size), seconds) and not self._closed
 
@@ -81,14 +81,19 @@ class Buffer:
                 self._flushing -= 1
 
     def take(self) -> Sequence[EventGroup]:
-        """Wait for the next batch, of one format; empty when the buffer is closed."""
+        """Wait for the next batch, of one format; empty when the buffer is closed.
+
+        The batch that was taken last comes again until it is settled.
+        """
         with self._changed:
             while not self._closed:
+                if self._in_flight:
+                    return self._in_flight
                 wait = self._seconds_until_due()
                 if wait is not None and wait <= 0:
                     self._in_flight = self._next_batch()
                     return self._in_flight
-                self._changed.wait(wait)
+                self._changed.wait(None if wait is None else min(wait, TIMEOUT_MAX))
             return ()
 
     def settle(self) -> None:
@@ -150,7 +155,7 @@ class Buffer:
         return self._waiting[0][0].ticket if self._waiting else float("inf")
 
     def _seconds_until_due(self) -> float | None:
-        """How long until a batch is due; None if there is nothing to send."""
+        """Return the seconds until a batch is due; None if there is nothing to send."""
         if not self._waiting:
             return None
         if self._flushing or self._events >= self._batch.events or self._bytes >= self._batch.bytes:

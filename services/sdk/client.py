@@ -33,6 +33,9 @@ class Client:
         on_outcome: called with the outcome of each batch, on the client's thread: it must not wait for the client.
         device_clock: seconds since 1970; it may be wrong.
 
+    What can't pass for now (no response, a key that the gateway does not take, a wrong address) waits in the buffer and
+    is sent again; `stats().problem` says why.
+
     Raises:
         BufferFileError: the buffer's file can't be used.
     """
@@ -48,13 +51,14 @@ class Client:
         self._transport = transport
         self._on_outcome = on_outcome
         self._closing = threading.Event()
+        self._backoff = options.backoff
         self._clock = GatewayClock(device_clock)
         self._delivery = Delivery(
             transport=transport,
             credentials=credentials,
             options=options,
             clock=self._clock,
-            pause=self._closing.wait,
+            pause=self._pause,
         )
         self._buffer = Buffer(options.buffer, options.batch, self._delivery.stats)
         self._thread = threading.Thread(target=self._run, name="gamelake-sdk", daemon=True)
@@ -64,10 +68,11 @@ class Client:
     def connect(
         cls, url: str, credentials: Credentials, options: Options = _DEFAULT, on_outcome: OnOutcome = _ignore
     ) -> Self:
-        """A client of the gateway at a URL; the gateway need not be reachable yet.
+        """Create a client of the gateway at a URL; the gateway need not be reachable yet.
 
         Raises:
             BufferFileError: the buffer's file can't be used.
+            ValueError: the URL or the timeout can't be one.
         """
         return cls(HttpTransport(url, options.timeout), credentials, options, on_outcome)
 
@@ -98,11 +103,11 @@ class Client:
         return self._buffer.put(EventFormat.PROTOBUF, count, payload)
 
     def now(self) -> float:
-        """Seconds since 1970 by the gateway's clock as far as it is known; to be used for `event_time`."""
+        """Return the seconds since 1970 by the gateway's clock as far as it is known, for `event_time`."""
         return self._clock.now()
 
     def wait_for_space(self, size: int, timeout: timedelta) -> bool:
-        """Wait until the buffer has space for so many bytes; False after the timeout."""
+        """Wait until the buffer has space for `size` bytes; False after the timeout."""
         return self._buffer.wait_for_space(size, timeout.total_seconds())
 
     def flush(self, timeout: timedelta) -> bool:
@@ -110,7 +115,10 @@ class Client:
         return self._buffer.flush(timeout.total_seconds())
 
     def close(self, timeout: timedelta = _CLOSE_TIMEOUT) -> bool:
-        """Flush, then stop; gives whether all events are settled. Others stay in the buffer's file, if there is one."""
+        """Flush, then stop.
+
+        Return True if all events are settled. Others stay in the buffer's file, if there is one.
+        """
         latest = time.monotonic() + timeout.total_seconds()
         settled = self.flush(timeout)
         self._closing.set()
@@ -125,7 +133,7 @@ class Client:
         return self._buffer.events
 
     def stats(self) -> ClientStats:
-        """The counts since the client was made."""
+        """Return the counts since the client was made."""
         return replace(self._delivery.stats)
 
     def __enter__(self) -> Self:
@@ -139,16 +147,28 @@ class Client:
         self.close()
 
     def _run(self) -> None:
-        try:
-            while batch := self._buffer.take():
-                for outcome in self._delivery.deliver(batch):
-                    self._report(outcome)
-                self._buffer.settle()
-        except InterruptedDeliveryError:
-            log.info(
-                "closed before the last batch was settled; it stays in the buffer's file, if there is one",
-                extra={"event": "client_closed_early"},
-            )
+        failures = 0
+        while not self._closing.is_set():
+            try:
+                while batch := self._buffer.take():
+                    for outcome in self._delivery.deliver(batch):
+                        self._report(outcome)
+                    self._buffer.settle()
+                    failures = 0
+            except InterruptedDeliveryError:
+                log.info(
+                    "closed before the last batch was settled; it stays in the buffer's file, if there is one",
+                    extra={"event": "client_closed_early"},
+                )
+            except Exception as error:
+                # Without the thread `send` would still accept events that are never sent. The batch comes again.
+                failures += 1
+                self._delivery.stats.problem = f"the client failed: {type(error).__name__}"
+                log.exception("sending failed; the events are sent again", extra={"event": "sending_failed"})
+                self._pause(self._backoff.limit_seconds(failures, is_denied=True))
+
+    def _pause(self, seconds: float) -> bool:
+        return self._closing.wait(min(seconds, threading.TIMEOUT_MAX))
 
     def _report(self, outcome: BatchOutcome) -> None:
         if outcome.refusal is not None:
@@ -160,6 +180,6 @@ class Client:
             )
         try:
             self._on_outcome(outcome)
-        except Exception:
-            # The events are settled in any case.
+        except BaseException:
+            # Also `sys.exit()`, which would end the thread without a word. The events are settled in any case.
             log.exception("on_outcome failed; the batch counts as settled", extra={"event": "on_outcome_failed"})

@@ -32,7 +32,7 @@ class Journal:
     """A file that one client at a time has open; only its owner may read it, as events contain personal data.
 
     Raises:
-        BufferFileError: it can't be read or written, is no buffer file, or another client uses it.
+        BufferFileError: it can't be read or written, is not a buffer file, or another client uses it.
     """
 
     def __init__(self, file: Path) -> None:
@@ -50,7 +50,7 @@ class Journal:
         self._live = sum(_GROUP.size + len(group.payload) for group in self._waiting.values())
 
     def waiting(self) -> Sequence[EventGroup]:
-        """The groups that are not settled, in their order."""
+        """Return the groups that are not settled, in their order."""
         return tuple(self._waiting.values())
 
     def append(self, group: EventGroup) -> None:

@@ -16,7 +16,7 @@ class Compression(Enum):
 
 
 class Overflow(Enum):
-    """Which events are lost when the buffer is full."""
+    """The events that are lost when the buffer is full."""
 
     REFUSE_NEWEST = "refuse_newest"
     DROP_OLDEST = "drop_oldest"
@@ -24,7 +24,7 @@ class Overflow(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """A batch is sent when it has so many events or bytes, or when its oldest event has waited so long."""
+    """A batch is sent when it has this many events or bytes, or when its oldest event has waited this long."""
 
     events: int = 500
     bytes: int = 512 * _KIB
@@ -33,24 +33,26 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How long to wait before a batch is sent again: a random time up to a limit that doubles with each attempt.
+    """The wait before a batch is sent again: a random time up to a limit that doubles with each attempt.
 
     Source: https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/ (full jitter).
     """
 
     first: timedelta = timedelta(milliseconds=250)
     longest: timedelta = timedelta(seconds=30)
+    # While the gateway does not take the key, or is not at the address: a person has to act.
+    longest_denied: timedelta = timedelta(minutes=5)
 
-    def limit_seconds(self, attempts: int) -> float:
-        """The limit after so many attempts (1 or more)."""
+    def limit_seconds(self, attempts: int, *, is_denied: bool = False) -> float:
+        """Return the limit in seconds after a number of attempts (1 or more)."""
         # Bounded: a larger exponent makes a large number without use.
         doubled: float = self.first.total_seconds() * 2 ** min(attempts - 1, 62)
-        return min(doubled, self.longest.total_seconds())
+        return min(doubled, (self.longest_denied if is_denied else self.longest).total_seconds())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferLimits:
-    """How many events may wait for their outcome, and where they are kept.
+    """The number of events that may wait for their outcome, and the place where they are kept.
 
     Args:
         file: keeps the events when the process ends; without it they are lost with the process.

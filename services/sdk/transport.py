@@ -6,6 +6,7 @@ Source: RFC 2104 (HMAC); the gateway's OpenAPI document.
 """
 
 import hmac
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,17 +15,29 @@ from typing import Protocol
 import urllib3
 
 _PATH = "/v1/events"
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A key of one game, and its secret."""
+    """A key of one game, and its secret.
+
+    Raises:
+        ValueError: no gateway can have such a key id or secret.
+    """
 
     key: str
     secret: str = field(repr=False)
 
+    def __post_init__(self) -> None:
+        """Check what becomes a header, so that no request can fail by it."""
+        if _KEY.fullmatch(self.key) is None:
+            raise ValueError("a key's id has 1 to 64 letters, digits, '_', '.' and '-'")
+        if not self.secret or not self.secret.isprintable() or self.secret != self.secret.strip():
+            raise ValueError("a secret has printable characters, and no space around them")
+
     def headers(self, body: bytes, now: float) -> Mapping[str, str]:
-        """The headers that sign a body; `now` is in seconds since 1970 by the gateway's clock."""
+        """Return the headers that sign a body; `now` is in seconds since 1970 by the gateway's clock."""
         timestamp = str(int(now))
         signature = hmac.digest(self.secret.encode(), timestamp.encode() + b"." + body, "sha256").hex()
         return {
@@ -32,6 +45,14 @@ class Credentials:
             "gamelake-timestamp": timestamp,
             "gamelake-signature": signature,
         }
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urllib3.util.parse_url(url)
+    except urllib3.exceptions.LocationParseError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.host) and url.isprintable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +88,14 @@ class HttpTransport:
     Args:
         url: the gateway's address, without a path: `https://events.example.com`.
         timeout: of one request.
+
+    Raises:
+        ValueError: `url` is not the address of an HTTP server, or `timeout` is not a time that a request can take.
     """
 
     def __init__(self, url: str, timeout: timedelta) -> None:
+        if not _is_address(url):
+            raise ValueError("a gateway's address looks like https://events.example.com")
         self._url = url.rstrip("/") + _PATH
         seconds = timeout.total_seconds()
         # Retries are the client's: it knows what may be sent again, and when.

@@ -10,10 +10,14 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.contract.games import TextLengths
 from gamelake.model.errors import ContractError
+from gamelake.privacy.vault.migrations import MOST_SEALED_BYTES
 
 _OPTION = "gamelake.submitted.treatment"
 _OPTIONS = "google.protobuf.FieldOptions"
+# The tag and length of a field, or the tag and value of a number; the nonce and tag of AES-GCM.
+_FIELD_BYTES, _SEALING_BYTES = 16, 28
 
 # The values of an event's personal fields, in the order of the contract's paths: a string as it is, a message in its
 # serialized form; empty if the event has none.
@@ -21,7 +25,7 @@ PersonalValues: TypeAlias = tuple[str | bytes, ...]
 
 
 class Treatment(IntEnum):
-    """How the contract has a field treated; the numbers are the contract's."""
+    """The treatment that the contract sets for a field; the numbers are the contract's."""
 
     NONE = 0
     PSEUDONYM = 1
@@ -40,7 +44,7 @@ class FieldPath:
         return ".".join((*self.parents, self.name))
 
     def holder(self, event: Message) -> Message | None:
-        """The message that has the field; None if the event has no such message."""
+        """Return the message that has the field; None if the event has no such message."""
         for parent in self.parents:
             if not event.HasField(parent):
                 return None
@@ -73,6 +77,31 @@ def personal_fields(event: Descriptor) -> PersonalFields:
     return PersonalFields(players[0].name, vault)
 
 
+def check_vault_takes(event: Descriptor, personal: PersonalFields, lengths: TextLengths) -> None:
+    """Check that the vault takes the personal data of each event whose texts are as long as the contract allows.
+
+    Raises:
+        ContractError: it does not.
+    """
+    most = sum(_most_bytes(_field(event, path), str(path), lengths) for path in personal.vault)
+    if most > MOST_SEALED_BYTES - _SEALING_BYTES:
+        raise ContractError(
+            f"the texts that {event.full_name} marks for the vault may have {most} bytes together, and the vault takes "
+            f"{MOST_SEALED_BYTES - _SEALING_BYTES}: lower `lengths` in contracts/games.yaml"
+        )
+
+
+def _most_bytes(field: FieldDescriptor, path: str, lengths: TextLengths) -> int:
+    """Return the most bytes that a field takes in a serialized message."""
+    if field.is_repeated:
+        raise ContractError(f"{path} is marked for the vault, which takes no lists: their number has no limit")
+    if field.message_type is not None:
+        inner = field.message_type.fields
+        return _FIELD_BYTES + sum(_most_bytes(each, f"{path}.{each.name}", lengths) for each in inner)
+    is_text = field.type in (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
+    return _FIELD_BYTES + (lengths.of(path) if is_text else 0)
+
+
 def _marked(message: Descriptor, parents: tuple[str, ...]) -> Iterator[tuple[FieldPath, Treatment]]:
     """The marked fields, the outermost of nested ones; fields in lists can't be marked."""
     for field in message.fields:
@@ -84,7 +113,7 @@ def _marked(message: Descriptor, parents: tuple[str, ...]) -> Iterator[tuple[Fie
 
 
 def treatment_of(field: FieldDescriptor) -> Treatment:
-    """The treatment that the contract sets on a field of its messages."""
+    """Return the treatment that the contract sets on a field of its messages."""
     pool = field.containing_type.file.pool  # type: ignore[union-attr] # only extensions have none
     # The pool of a compiled contract has its own classes: to the default ones the option is an unknown field.
     options = GetMessageClass(pool.FindMessageTypeByName(_OPTIONS))
@@ -110,11 +139,11 @@ class PersonalFieldExtractor:
         self.empty: PersonalValues = tuple("" if each is None else b"" for each in inner)
 
     def remove_from(self, event: Message) -> PersonalValues:
-        """Clear the personal fields of an event; gives their values."""
+        """Clear the personal fields of an event. Return their values."""
         return tuple(_removed(event, path, empty) for path, empty in zip(self._paths, self.empty, strict=True))
 
     def values_of(self, events: pa.RecordBatch) -> list[PersonalValues]:
-        """The personal values of each row of events, which are columns of the submitted contract and stay unchanged."""
+        """Return the personal values of each row of events, columns of the submitted contract that stay unchanged."""
         columns = [
             _texts(_column(events, path)) if inner is None else _messages(_column(events, path), inner)
             for path, inner in zip(self._paths, self._classes, strict=True)
@@ -122,7 +151,7 @@ class PersonalFieldExtractor:
         return list(zip(*columns, strict=True)) if columns else [()] * events.num_rows
 
     def as_event(self, values: PersonalValues) -> bytes:
-        """A serialized event that has these values and nothing else."""
+        """Serialize an event that has only these values."""
         event = self._event()
         for path, value in zip(self._paths, values, strict=True):
             if value:

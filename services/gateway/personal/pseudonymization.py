@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
+from sys import getsizeof
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
@@ -14,47 +15,65 @@ from services.gateway.personal.fields import PersonalFieldExtractor, PersonalFie
 
 # A player has a device or two and one e-mail address. More values are written to the vault again, which knows them.
 _MAX_STORED = 8
-# The cache's order of use is kept in so many steps.
+# What a player has written comes once; addresses and names are shorter, and come again.
+_MAX_STORED_BYTES = 1024
+# What a player takes in memory besides the name, and a set of values besides their texts; measured with tracemalloc.
+PLAYER_BYTES, STORED_BYTES = 800, 256
+# The number of steps in which the cache's order of use is kept.
 _AGES = 8
 # Erased players whose keys may still be on their way here from the vault.
 _MAX_ERASED = 10_000
 
 
 class Player:
-    """A player in memory, and which personal values of the player the vault is known to have."""
+    """A player in memory, and which personal values of the player the vault is known to have.
 
-    __slots__ = ("age", "key", "pseudonym", "stored")
+    Attributes:
+        size: the memory that the player takes in the cache, in bytes.
+    """
 
-    def __init__(self, key: PlayerKey) -> None:
+    __slots__ = ("age", "key", "name_size", "pseudonym", "size", "stored")
+
+    def __init__(self, key: PlayerKey, name: str) -> None:
         self.key = key
         self.pseudonym = key.pseudonym
         self.age = -1
+        self.name_size = getsizeof(name)
+        self.size = PLAYER_BYTES + self.name_size
         # Read for each event, hence no property.
         self.stored: frozenset[PersonalValues] = frozenset()
 
     def mark_stored(self, values: PersonalValues) -> None:
-        """Note that the vault has these values."""
+        """Note that the vault has these values; long ones are not remembered."""
+        if sum(map(len, values)) > _MAX_STORED_BYTES:
+            return
         self.stored = frozenset([values]) if len(self.stored) >= _MAX_STORED else self.stored | {values}
+        texts = sum(getsizeof(text) for stored in self.stored for text in stored)
+        self.size = PLAYER_BYTES + self.name_size + STORED_BYTES * len(self.stored) + texts
 
 
 class PlayerCache:
-    """The players that were used last, at most `max_players`; for one thread."""
+    """The players that were used last, in at most `max_bytes` of memory; for one thread.
 
-    def __init__(self, max_players: int) -> None:
-        self._max_players = max_players
-        self._added = self._age = 0
+    Attributes:
+        last_erasure: the number of the last erasure that was applied; None until it was asked for.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = self._added = self._age = 0
         self._players: OrderedDict[tuple[str, str], Player] = OrderedDict()
         self._by_pseudonym: dict[str, tuple[str, str]] = {}
         self._erased: OrderedDict[str, None] = OrderedDict()
-        self._last_erasure = 0
+        self.last_erasure: int | None = None
 
     @property
-    def last_erasure(self) -> int:
-        """The number of the last erasure that was applied."""
-        return self._last_erasure
+    def size(self) -> int:
+        """The memory that the players take, in bytes."""
+        return self._bytes
 
     def find(self, game: str, names: Sequence[str]) -> list[Player | None]:
-        """The cached player of each name; None where the vault has to be asked."""
+        """Find the cached player of each name; None where the vault has to be asked."""
         found = list(map(self._players.get, zip(repeat(game), names)))
         # Once in an age: it costs more than finding the player.
         age = self._age
@@ -66,27 +85,45 @@ class PlayerCache:
 
     def add(self, game: str, keys: Mapping[str, PlayerKey]) -> Mapping[str, Player]:
         """Add players by their names in the game, evict those that were not used for longest, and give those added."""
-        players = {name: Player(key) for name, key in keys.items()}
-        self._added += len(players)
-        self._age = self._added // max(self._max_players // _AGES, 1)
+        players = {name: Player(key, name) for name, key in keys.items()}
+        self._added += sum(player.size for player in players.values())
+        self._age = self._added // max(self._max_bytes // _AGES, 1)
         for name, player in players.items():
             # A key that was read before the player's erasure and comes after it is used for this request alone.
-            if player.key.pseudonym not in self._erased:
+            if player.pseudonym not in self._erased:
+                self._evict((game, name))
                 self._players[game, name] = player
-                self._by_pseudonym[player.key.pseudonym] = (game, name)
-        while len(self._players) > self._max_players:
-            _, oldest = self._players.popitem(last=False)
-            self._by_pseudonym.pop(oldest.key.pseudonym, None)
+                self._by_pseudonym[player.pseudonym] = (game, name)
+                self._bytes += player.size
+        self._evict_oldest()
         return players
+
+    def mark_stored(self, player: Player, values: PersonalValues) -> None:
+        """Note that the vault has these values of a player, who may have been evicted meanwhile."""
+        before = player.size
+        player.mark_stored(values)
+        if self._players.get(self._by_pseudonym.get(player.pseudonym, ("", ""))) is player:
+            self._bytes += player.size - before
+            self._evict_oldest()
+
+    def _evict_oldest(self) -> None:
+        while self._bytes > self._max_bytes:
+            self._evict(next(iter(self._players)))
+
+    def _evict(self, place: tuple[str, str]) -> None:
+        player = self._players.pop(place, None)
+        if player is not None:
+            self._by_pseudonym.pop(player.pseudonym, None)
+            self._bytes -= player.size
 
     def evict_erased(self, erasures: Sequence[Erasure]) -> None:
         """Evict players that were erased from the vault."""
         for erasure in erasures:
-            self._last_erasure = erasure.number
+            self.last_erasure = erasure.number
             self._erased[erasure.pseudonym] = None
-            place = self._by_pseudonym.pop(erasure.pseudonym, None)
+            place = self._by_pseudonym.get(erasure.pseudonym)
             if place is not None:
-                self._players.pop(place, None)
+                self._evict(place)
         while len(self._erased) > _MAX_ERASED:
             self._erased.popitem(last=False)
 
@@ -109,7 +146,7 @@ class PersonalData:
         return f"PersonalData(player={self.player.key!r})"
 
     def sealed(self) -> SealedData:
-        """The data as the vault gets it: encrypted with the player's key."""
+        """Return the data as the vault gets it: encrypted with the player's key."""
         return _sealed(self.player.key, self.data)
 
 
@@ -130,7 +167,7 @@ class UnownedData:
         return "UnownedData()"
 
     def sealed(self, key: PlayerKey) -> SealedData:
-        """The data as the vault gets it: encrypted with the key of the player, once it is known."""
+        """Return the data as the vault gets it: encrypted with the key of the player, once it is known."""
         return _sealed(key, self.data)
 
 
@@ -146,7 +183,7 @@ class Pseudonymizer:
         self.extractor = PersonalFieldExtractor(event, fields.vault)
 
     def player_of(self, event: Message) -> str:
-        """The player's name in the game."""
+        """Return the player's name in the game."""
         name: str = getattr(event, self.fields.player)
         return name
 
@@ -167,7 +204,7 @@ class Pseudonymizer:
         return self.unstored(owners, personal)
 
     def unstored(self, owners: Iterable[Player], values: Iterable[PersonalValues]) -> list[PersonalData]:
-        """What the vault does not have yet of the events' personal values, without duplicates.
+        """Return the events' personal values that the vault does not have yet, without duplicates.
 
         Args:
             owners: the player of each event.
@@ -184,7 +221,7 @@ class Pseudonymizer:
     def unowned(
         self, names: Iterable[str], values: Iterable[PersonalValues], unknown: Iterable[str]
     ) -> list[UnownedData]:
-        """The personal values of the events of unknown players, without duplicates.
+        """Return the personal values of the events of unknown players, without duplicates.
 
         Args:
             names: the name in the game of each event's player.

@@ -17,14 +17,14 @@ from gamelake.privacy.vault.vault import (
     VaultUnavailableError,
 )
 from services.gateway import metrics
-from services.gateway.batching import BatchQueueFullError, ThreadBatcher
 from services.gateway.errors import UnavailableError
+from services.gateway.events.batching import ThreadBatcher
 from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, UnownedData
 
 log = event_logger(__name__)
 
-# Rows of a transaction, and rows that may wait: a row has some hundred bytes.
-_MAX_BATCH_ROWS, _MAX_WAITING_ROWS = 2_000, 50_000
+# What the rows of one transaction take, and a row without its data: a token, a pseudonym, a key, a fingerprint.
+_BATCH_BYTES, _ROW_BYTES = 2**20, 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,12 @@ class _VaultRequest:
     tokens: Mapping[str, bytes] = field(default_factory=dict)
     unowned_data: Sequence[UnownedData] = ()
     personal_data: Sequence[PersonalData] = ()
+
+    @property
+    def size(self) -> int:
+        """The bytes of its rows."""
+        data = [len(each.data) for each in self.unowned_data] + [len(each.data) for each in self.personal_data]
+        return _ROW_BYTES * (len(self.tokens) + len(data)) + sum(data)
 
 
 _Keys = Mapping[str, PlayerKey]
@@ -48,12 +54,12 @@ class BatchedVault:
     def __init__(self, vault: Vault, keyring: VaultKeyring) -> None:
         self._vault = vault
         self._keyring = keyring
-        self._batcher: ThreadBatcher[_VaultRequest, _Keys] = ThreadBatcher(
-            self._run, max_batch=_MAX_BATCH_ROWS, max_waiting=_MAX_WAITING_ROWS
-        )
+        self._batcher: ThreadBatcher[_VaultRequest, _Keys] = ThreadBatcher(self._run, max_batch=_BATCH_BYTES)
 
     async def keys_of(self, game: str, names: Sequence[str], data: Sequence[UnownedData] = ()) -> _Keys:
-        """The players' keys by name; a new player gets a key, which the vault has then stored, and the players' data.
+        """Return the players' keys by name.
+
+        A new player gets a key, which the vault has then stored with the players' data.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
@@ -61,7 +67,7 @@ class BatchedVault:
         """
         keys = self._keyring.now
         tokens = {name: keys.token(game, name) for name in names}
-        return await self._submit(_VaultRequest(game, tokens, unowned_data=data), len(names) + len(data))
+        return await self._submit(_VaultRequest(game, tokens, unowned_data=data))
 
     async def store(self, game: str, personal_data: Sequence[PersonalData]) -> None:
         """Store data; returns when the vault has it.
@@ -69,15 +75,23 @@ class BatchedVault:
         Raises:
             VaultUnavailableError: the vault does not answer.
         """
-        await self._submit(_VaultRequest(game, personal_data=personal_data), len(personal_data))
+        await self._submit(_VaultRequest(game, personal_data=personal_data))
 
     def erasures_after(self, number: int) -> Sequence[Erasure]:
-        """The erasures with a higher number; blocks.
+        """Return the erasures with a higher number; blocks.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
         """
         return self._vault.erasures_after(number)
+
+    def last_erasure(self) -> int:
+        """Return the number of the newest erasure; blocks.
+
+        Raises:
+            VaultUnavailableError: the vault does not answer.
+        """
+        return self._vault.last_erasure()
 
     def destroy_remains(self) -> None:
         """Destroy what erasures have not been able to destroy yet; may block for long, and is called repeatedly."""
@@ -90,11 +104,8 @@ class BatchedVault:
         """Close the vault."""
         self._vault.close()
 
-    async def _submit(self, request: _VaultRequest, rows: int) -> _Keys:
-        try:
-            return await self._batcher.submit(request, rows)
-        except BatchQueueFullError:
-            raise VaultUnavailableError(f"the vault is too slow: {_MAX_WAITING_ROWS} rows wait for it") from None
+    async def _submit(self, request: _VaultRequest) -> _Keys:
+        return await self._batcher.submit(request, request.size)
 
     def _run(self, requests: Sequence[_VaultRequest]) -> Sequence[_Keys | Exception]:
         """One batch. If the vault refuses a row, each request runs alone, so that only its own request fails."""
@@ -178,16 +189,24 @@ class PlayerStore:
         self._vault = vault
         self._destroying: asyncio.Task[None] | None = None
 
+    @property
+    def cached_bytes(self) -> int:
+        """The memory of the cached players."""
+        return self._cache.size
+
     async def resolve(self, game: str, names: Sequence[str], data: Sequence[UnownedData] = ()) -> Mapping[str, Player]:
-        """Players that are not in the cache, by name; new ones are added to the vault, which stores their data too.
+        """Resolve players that are not in the cache, by name.
+
+        New ones are added to the vault, which stores their data too.
 
         Raises:
             VaultUnavailableError: the vault does not answer.
             TamperedError: a player's row in the vault was changed.
         """
+        await self._last_erasure()
         players = self._cache.add(game, await self._vault.keys_of(game, names, data))
         for each in data:
-            players[each.name].mark_stored(each.values)
+            self._cache.mark_stored(players[each.name], each.values)
         return players
 
     async def store(self, game: str, personal_data: Sequence[PersonalData]) -> None:
@@ -198,7 +217,7 @@ class PlayerStore:
         """
         await self._vault.store(game, personal_data)
         for each in personal_data:
-            each.player.mark_stored(each.values)
+            self._cache.mark_stored(each.player, each.values)
 
     async def apply_erasures(self) -> None:
         """Evict players that were erased from the vault, and destroy their remains; to be called repeatedly.
@@ -208,8 +227,20 @@ class PlayerStore:
         """
         if self._destroying is None or self._destroying.done():
             self._destroying = asyncio.create_task(asyncio.to_thread(self._vault.destroy_remains))
-        last = self._cache.last_erasure
+        last = await self._last_erasure()
         self._cache.evict_erased(await asyncio.to_thread(self._vault.erasures_after, last))
+
+    async def _last_erasure(self) -> int:
+        """Return the number of the last erasure that the cache has applied.
+
+        An empty cache needs no erasures: the first call asks for the newest number, before any player is read.
+        """
+        if self._cache.last_erasure is None:
+            newest = await asyncio.to_thread(self._vault.last_erasure)
+            # Another request may have been faster. A lower number applies more erasures, which does no harm.
+            if self._cache.last_erasure is None:
+                self._cache.last_erasure = newest
+        return self._cache.last_erasure
 
     def close(self) -> None:
         """Close the vault."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
@@ -13,7 +14,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class BatchingPace:
-    """How long the next batch waits after the last one.
+    """The time that the next batch waits after the last one.
 
     Attributes:
         pause: the wait after a batch of `full_pause_size` or more; after a smaller one it is shorter, in proportion, so
@@ -81,10 +82,6 @@ class LoopBatcher(Generic[RequestT, ResultT]):
             result.set_exception(error)
 
 
-class BatchQueueFullError(Exception):
-    """More requests wait for the next batch than may be kept in memory."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Waiting(Generic[RequestT, ResultT]):
     request: RequestT
@@ -101,31 +98,21 @@ class ThreadBatcher(Generic[RequestT, ResultT]):
         work: gives for each request, in their order, a result or the error of that request alone; an error that it
             raises is the error of all.
         max_batch: the greatest total size of a batch of several requests.
-        max_waiting: the greatest total size of waiting requests.
     """
 
-    def __init__(
-        self, work: Callable[[Sequence[RequestT]], Sequence[ResultT | Exception]], *, max_batch: int, max_waiting: int
-    ) -> None:
+    def __init__(self, work: Callable[[Sequence[RequestT]], Sequence[ResultT | Exception]], *, max_batch: int) -> None:
         self._work = work
         self._max_batch = max_batch
-        self._max_waiting = max_waiting
         self._queue: deque[_Waiting[RequestT, ResultT]] = deque()
-        self._queued_size = 0
         self._running: asyncio.Task[None] | None = None
+        # A thread of its own: nothing that the event loop hands to other threads delays a batch.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="batches")
 
     async def submit(self, request: RequestT, size: int) -> ResultT:
-        """Add a request to the next batch that has space for it and wait for its result.
-
-        Raises:
-            BatchQueueFullError: `max_waiting` is reached; the request was not added.
-        """
-        if self._queue and self._queued_size + size > self._max_waiting:
-            raise BatchQueueFullError
+        """Add a request to the next batch that has space for it and wait for its result."""
         loop = asyncio.get_running_loop()
         waiting: _Waiting[RequestT, ResultT] = _Waiting(request, size, loop.create_future())
         self._queue.append(waiting)
-        self._queued_size += size
         if self._running is None or self._running.done():
             self._running = loop.create_task(self._run())
         return await waiting.result
@@ -135,7 +122,8 @@ class ThreadBatcher(Generic[RequestT, ResultT]):
             batch = self._next_batch()
             results: Sequence[ResultT | Exception]
             try:
-                results = await asyncio.to_thread(self._work, [each.request for each in batch])
+                loop = asyncio.get_running_loop()
+                results = await loop.run_in_executor(self._thread, self._work, [each.request for each in batch])
             except Exception as error:  # without a result the requests would wait for ever
                 results = [error] * len(batch)
             for waiting, result in zip(batch, results, strict=True):
@@ -147,7 +135,6 @@ class ThreadBatcher(Generic[RequestT, ResultT]):
         size = 0
         while self._queue and (not batch or size + self._queue[0].size <= self._max_batch):
             waiting = self._queue.popleft()
-            self._queued_size -= waiting.size
             # The result of a cancelled request is not needed.
             if not waiting.result.done():
                 batch.append(waiting)

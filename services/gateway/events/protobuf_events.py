@@ -12,8 +12,9 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from services.gateway.columns import ColumnarEvents, handler_of, has_duplicate_map_keys
 from services.gateway.errors import BodyTooLargeError, EventRejectedError, Reason, UnreadableBodyError
+from services.gateway.events.columns import ColumnarEvents, handler_of, has_duplicate_map_keys
+from services.gateway.limits.memory_budget import protobuf_bytes
 
 _MORE, _BITS = 0x80, 0x7F
 # A length of five bytes is beyond any accepted body.
@@ -27,8 +28,12 @@ class ProtobufEvents:
         self._parse: Callable[[bytes], Message] = GetMessageClass(event).FromString
         self._handler = handler_of(event)
 
+    def memory(self, body: bytes, _max_events: int) -> int:
+        """Return the memory that the events of a body take, in bytes."""
+        return protobuf_bytes(len(body))
+
     def split(self, body: bytes, max_events: int) -> Sequence[bytes]:
-        """The raw events of a body.
+        """Split a body into its raw events.
 
         Raises:
             UnreadableBodyError: a length is broken, or points behind the body's end.
@@ -50,7 +55,7 @@ class ProtobufEvents:
         return events
 
     def read(self, raw_event: bytes) -> Message:
-        """The message of one event.
+        """Read the message of one event.
 
         Raises:
             EventRejectedError: it is not such a message, or has fields that the contract lacks.
@@ -67,7 +72,7 @@ class ProtobufEvents:
         return event
 
     def supports_columns(self, _raw_events: Sequence[bytes]) -> bool:
-        """Always."""
+        """Return True: columns are always supported."""
         return True
 
     def to_columns(self, raw_events: Sequence[bytes]) -> ColumnarEvents:

@@ -17,20 +17,18 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from gamelake.schemas.json_types import UnsupportedFieldError, struct_of
-from services.gateway.columns import ColumnarEvents
+from gamelake.schemas.json_types import UnsupportedFieldError, parse_time, struct_of
 from services.gateway.errors import BodyTooLargeError, EventRejectedError, Reason
-from services.gateway.json_columns import JsonColumnReader
-from services.gateway.json_splitting import event_texts
+from services.gateway.events.columns import ColumnarEvents
+from services.gateway.events.json_columns import JsonColumnReader
+from services.gateway.events.json_splitting import event_texts
+from services.gateway.limits.memory_budget import VALUES_PER_EVENT, json_bytes
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_PER_DAY = 86_400
 _NANOS_PER_MICRO = 1000
 
-# A value may take a hundred times its length in memory: `{}` does. In bodies up to this size values are not counted.
-_SMALL_BYTES = 2**20
-_VALUES_PER_EVENT = 64
 
 # An event whose fields have no type yet.
 _Untyped = dict[str, Any]
@@ -70,21 +68,31 @@ class JsonEvents:
         self._times = tuple(_paths_of_times(event))
         self._typed = _typed_events(event)
 
+    def memory(self, body: bytes, max_events: int) -> int:
+        """Return the memory that the events of a body take, in bytes.
+
+        Raises:
+            BodyTooLargeError: the body has more values than `max_events` events may have.
+        """
+        # An upper bound: characters in texts are counted too.
+        values = body.count(b",") + body.count(b"[") + body.count(b"{")
+        if values > max_events * VALUES_PER_EVENT:
+            raise BodyTooLargeError(f"a body may contain {max_events} events, with {VALUES_PER_EVENT} values each")
+        return json_bytes(len(body), values)
+
     def split(self, body: bytes, max_events: int) -> Sequence[Any]:
         """Return the raw events of a body; a broken event does not affect the others.
 
         Raises:
             UnreadableBodyError: the body is not an object with a list `events`, or its brackets and quotes don't match.
-            BodyTooLargeError: the body has too many events, or more values than `max_events` events may have.
+            BodyTooLargeError: the body has too many events.
         """
-        if len(body) > _SMALL_BYTES and _count_values(body) > max_events * _VALUES_PER_EVENT:
-            raise BodyTooLargeError(f"a body may contain {max_events} events, with {_VALUES_PER_EVENT} values each")
-        events = self._decode(body)
+        events = self._decode(body, max_events)
         if len(events) > max_events:
             raise BodyTooLargeError(f"a body may contain {max_events} events")
         return events
 
-    def _decode(self, body: bytes) -> Sequence[Any]:
+    def _decode(self, body: bytes, max_events: int) -> Sequence[Any]:
         """Return structs of the contract's type, or, if one event is of another type, the text of each event.
 
         Whatever a body's content makes a decoder raise, the next way of splitting it decides.
@@ -95,7 +103,7 @@ class JsonEvents:
                 return typed
         with suppress(Exception):
             return self._texts.decode(body).events
-        return event_texts(body)
+        return event_texts(body, max_events)
 
     def read(self, raw_event: Any) -> Message:  # noqa: ANN401 # a struct or a text
         """Return a new message of one event at each call.
@@ -145,13 +153,8 @@ def _typed_events(event: Descriptor) -> _TypedEvents | None:
         return None
 
 
-def _count_values(body: bytes) -> int:
-    """An upper bound of the number of values: characters in strings are counted too."""
-    return body.count(b",") + body.count(b"[") + body.count(b"{")
-
-
 def _paths_of_times(message: Descriptor, parents: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of a message's times, but for those in lists and maps, where the contract has none."""
+    """The paths of a message's times, except those in lists and maps, where the contract has none."""
     for field in message.fields:
         if field.message_type is None or field.is_repeated:
             continue
@@ -172,7 +175,7 @@ def _parse_time(event: _Untyped, path: tuple[str, ...]) -> None:
     if text is None:
         return
     try:
-        since = datetime.fromisoformat(text) - _EPOCH
+        since = parse_time(text) - _EPOCH
     except (TypeError, ValueError):  # no text, no time, or a time without its offset
         raise EventRejectedError(Reason.WRONG_TYPE, ".".join(path)) from None
     # As two numbers: the message class accepts a datetime too, but takes longer for it than for the rest of an event.

@@ -10,14 +10,15 @@ from typing import Any, Protocol
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from gamelake.model.games import GamesContract, GameSpec
+from gamelake.contract.games import GamesContract, GameSpec
 from gamelake.model.logs import event_logger
-from services.gateway.columns import ColumnarEvents
 from services.gateway.errors import EventRejectedError, EventRejection, Reason, UnsupportedMediaTypeError
-from services.gateway.json_events import JsonEvents
+from services.gateway.events.columns import ColumnarEvents
+from services.gateway.events.json_events import JsonEvents
+from services.gateway.events.protobuf_events import ProtobufEvents
+from services.gateway.events.text_lengths import TextLengthCheck
 from services.gateway.personal.fields import PersonalFieldExtractor, PersonalValues
 from services.gateway.personal.pseudonymization import Player
-from services.gateway.protobuf_events import ProtobufEvents
 
 log = event_logger(__name__)
 
@@ -40,6 +41,13 @@ class BodyFormat(Protocol):
     Raw events are immutable: a batch is read again whenever the vault has to resolve one of its players, and must be
     read the same each time.
     """
+
+    def memory(self, body: bytes, max_events: int) -> int:
+        """Return the memory that a body of up to `max_events` events takes until Kafka has them, in bytes; an estimate.
+
+        Raises:
+            BodyTooLargeError: the events can't be that few.
+        """
 
     def split(self, body: bytes, max_events: int) -> Sequence[Any]:
         """Return the raw events of a body, including events that `read` will reject.
@@ -110,16 +118,17 @@ class EventValidator:
 
     def __init__(self, contract: GamesContract, event: Descriptor, extractor: PersonalFieldExtractor) -> None:
         self._extractor = extractor
+        self._lengths = TextLengthCheck(event, contract.lengths)
         self._games = {game.name: game for game in contract.games}
         self._contract = contract
         self._formats: dict[str, BodyFormat] = {JSON: JsonEvents(event), PROTOBUF: ProtobufEvents(event)}
 
     def game(self, name: str) -> GameSpec:
-        """A game of the contract."""
+        """Return a game of the contract."""
         return self._games[name]
 
     def body_format(self, content_type: str) -> BodyFormat:
-        """The format of a content type, whose parameters are ignored.
+        """Return the format of a content type, whose parameters are ignored.
 
         Raises:
             UnsupportedMediaTypeError: it is not supported.
@@ -141,6 +150,7 @@ class EventValidator:
             try:
                 event = batch.body_format.read(raw_event)
                 checker.check(event)
+                self._lengths.check(event)
                 personal = self._extractor.remove_from(event)
                 if checks_size:
                     _check_size(event)
@@ -163,7 +173,7 @@ class EventValidator:
 class EventChecker:
     """Checks the events of one request, all of one game, against its time of arrival.
 
-    The same checks on columns: `services.gateway.columns.invalid_events`.
+    The same checks on columns: `services.gateway.events.columns.invalid_events`.
     """
 
     def __init__(self, game: GameSpec, contract: GamesContract, arrived: datetime) -> None:

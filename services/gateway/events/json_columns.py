@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from gamelake.schemas.framing import Flags, Ints
-from services.gateway.columns import ColumnarEvents, handler_of
+from gamelake.model.arrays import Flags, Ints
+from gamelake.schemas.json_types import parse_time, parse_times
+from services.gateway.events.columns import ColumnarEvents, handler_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -110,14 +111,15 @@ class _Times:
 
     def make(self, values: Sequence[Any], rows: _Rows) -> pa.Array:
         try:
-            since = [None if each is None else datetime.fromisoformat(each) - _EPOCH for each in values]
+            present = iter(parse_times([each for each in values if each is not None]))
+            since = [None if each is None else next(present) - _EPOCH for each in values]
         except (TypeError, ValueError):
             since = [self._since(each, number, rows) for each, number in zip(values, rows.numbers, strict=True)]
         return pa.array(since, pa.duration("us")).cast(pa.duration("ns")).view(self._kind)
 
     def _since(self, text: str | None, number: int, rows: _Rows) -> timedelta | None:
         try:
-            return None if text is None else datetime.fromisoformat(text) - _EPOCH
+            return None if text is None else parse_time(text) - _EPOCH
         except (TypeError, ValueError):  # not a time, or one without its offset
             rows.uncertain[number] = True
             return None

@@ -5,22 +5,31 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from gamelake.model.games import GamesContract
-from gamelake.schemas.framing import Flags, Ints, frame_header
-from services.gateway.columns import ColumnarEncoder, ColumnarEvents, invalid_events
+from gamelake.contract.games import GamesContract
+from gamelake.model.arrays import Flags, Ints
+from gamelake.schemas.framing import frame_header
 from services.gateway.errors import EventRejection
+from services.gateway.events.columns import ColumnarEncoder, ColumnarEvents, invalid_events
+from services.gateway.events.text_lengths import TextLengthCheck
+from services.gateway.events.validation import MAX_EVENT_BYTES, BodyFormat, EventBatch, EventValidator
 from services.gateway.kafka_producer import Record
 from services.gateway.personal.fields import PersonalValues
 from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, Pseudonymizer, UnownedData
-from services.gateway.validation import MAX_EVENT_BYTES, BodyFormat, EventBatch, EventValidator
 
-# `RowPreparer` measures the events of a batch that has a longer record or name. A character has 4 bytes at most.
-_LONG = MAX_EVENT_BYTES // 8
+# `RowPreparer` measures the events of a batch that has a longer record.
+_LONG = MAX_EVENT_BYTES // 2
 
-# Columns cost a millisecond and more for any number of events; so many events cost the same one by one (decision 0033).
+# Columns take several times the size of their bodies while they are made.
+_COLUMNAR_BYTES = 8 * 2**20
+
+# Columns cost at least a millisecond for any number of events; this many events cost the same one by one (decision
+# 0033).
 MIN_COLUMNAR_EVENTS = 400
+# One by one these take the event loop's time for about 20 ms.
+MAX_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,12 @@ class UnknownPlayers:
     personal_data: Sequence[UnownedData] = ()
 
 
-PreparationResult = PreparedBatch | UnknownPlayers
+@dataclass(frozen=True, slots=True)
+class TooManyRows:
+    """Columns can't represent the batch, and it has more than `MAX_ROWS` events: prepare it in parts."""
+
+
+PreparationResult = PreparedBatch | UnknownPlayers | TooManyRows
 
 
 class RecordEncoder:
@@ -55,7 +69,10 @@ class RecordEncoder:
         self._header = frame_header(schema_id)
 
     def encode(self, events: Sequence[Message]) -> list[Record]:
-        """One record per event, keyed by player: a player's events stay in order, a game's spread over partitions."""
+        """Encode one record per event, keyed by player.
+
+        A player's events stay in order, and a game's spread over partitions.
+        """
         return [
             {"key": event.gamer_id, "value": self._header + event.SerializeToString()}  # type: ignore[attr-defined]
             for event in events
@@ -86,7 +103,7 @@ class RowPreparer:
 
 
 def resolve_players(batch: EventBatch, names: Sequence[str], cache: PlayerCache) -> list[Player] | UnknownPlayers:
-    """The player of each name of a batch, or those of them that the vault has to resolve."""
+    """Return the player of each name of a batch, or those of them that the vault has to resolve."""
     found = cache.find(batch.game.name, names)
     if None in found:
         resolved = batch.resolved.get
@@ -123,8 +140,14 @@ class ColumnarPreparer:
     """Prepares batches of one body format together, as columns."""
 
     def __init__(
-        self, contract: GamesContract, players: PlayerCache, pseudonymizer: Pseudonymizer, encoder: ColumnarEncoder
+        self,
+        contract: GamesContract,
+        event: Descriptor,
+        players: PlayerCache,
+        pseudonymizer: Pseudonymizer,
+        encoder: ColumnarEncoder,
     ) -> None:
+        self._lengths = TextLengthCheck(event, contract.lengths)
         self._max_age = contract.event_time.max_age.total_seconds()
         self._max_ahead = contract.event_time.max_ahead.total_seconds()
         self._largest_amount = contract.amount.max
@@ -154,7 +177,7 @@ class ColumnarPreparer:
         invalid = invalid_events(
             columnar.events, arrived - self._max_age, arrived + self._max_ahead, self._largest_amount
         )
-        return np.asarray(~(invalid | columnar.uncertain))
+        return np.asarray(~(invalid | columnar.uncertain | self._lengths.too_long(columnar.events)))
 
     def _parts(
         self, batches: Sequence[EventBatch], columnar: ColumnarEvents, valid: Flags, game_names: Sequence[str]
@@ -186,7 +209,7 @@ class ColumnarPreparer:
         self, part: _BatchRows, values: Sequence[bytes], personal: Sequence[PersonalValues]
     ) -> PreparationResult | None:
         owners = part.owners
-        if part.batch.may_have_large_events and max(map(len, (*values, *part.names))) > _LONG:
+        if part.batch.may_have_large_events and max(map(len, values)) > _LONG:
             return None
         if isinstance(owners, UnknownPlayers):
             return replace(owners, personal_data=self._pseudonymizer.unowned(part.names, personal, owners.names))
@@ -210,6 +233,19 @@ def _has_own_game_names(batch: EventBatch, names: Sequence[str]) -> bool:
     return set(names) <= {"", *batch.game.match}
 
 
+def _groups(batches: dict[int, EventBatch]) -> Iterator[dict[int, EventBatch]]:
+    """Divide batches into groups whose bodies have `_COLUMNAR_BYTES` together; a larger batch is alone."""
+    group: dict[int, EventBatch] = {}
+    size = 0
+    for index, batch in batches.items():
+        if group and size + batch.size > _COLUMNAR_BYTES:
+            yield group
+            group, size = {}, 0
+        group[index] = batch
+        size += batch.size
+    yield group
+
+
 class BatchPreparer:
     """Prepares the batches of concurrent requests; invalid events affect only their own batch."""
 
@@ -218,13 +254,15 @@ class BatchPreparer:
         row_preparer: RowPreparer,
         columnar_preparer: ColumnarPreparer,
         min_columnar_events: int = MIN_COLUMNAR_EVENTS,
+        max_rows: int = MAX_ROWS,
     ) -> None:
         self._row_preparer = row_preparer
         self._columnar_preparer = columnar_preparer
         self._min_columnar_events = min_columnar_events
+        self._max_rows = max_rows
 
     def prepare(self, batches: Sequence[EventBatch]) -> list[PreparationResult]:
-        """One result for each batch, in their order."""
+        """Prepare each batch; return the results in their order."""
         prepared: dict[int, PreparationResult] = {}
         for body_format in {batch.body_format for batch in batches}:
             of_format = {index: batch for index, batch in enumerate(batches) if batch.body_format is body_format}
@@ -233,10 +271,15 @@ class BatchPreparer:
 
     def _prepare_format(self, body_format: BodyFormat, batches: dict[int, EventBatch]) -> dict[int, PreparationResult]:
         supported = {index: batch for index, batch in batches.items() if body_format.supports_columns(batch.raw_events)}
-        prepared = self._prepare_columns(supported)
+        prepared: dict[int, PreparationResult] = {}
+        for group in _groups(supported):
+            prepared |= self._prepare_columns(group)
         return prepared | {
-            index: self._row_preparer.prepare(batch) for index, batch in batches.items() if index not in prepared
+            index: self._prepare_rows(batch) for index, batch in batches.items() if index not in prepared
         }
+
+    def _prepare_rows(self, batch: EventBatch) -> PreparationResult:
+        return TooManyRows() if len(batch.raw_events) > self._max_rows else self._row_preparer.prepare(batch)
 
     def _prepare_columns(self, batches: dict[int, EventBatch]) -> dict[int, PreparationResult]:
         """Return the results of those batches that can be prepared as columns, by index."""

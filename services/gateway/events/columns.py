@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor
 from ptars import HandlerPool, PtarsConfig
 
-from gamelake.schemas.framing import Flags, Ints, frame_header
+from gamelake.model.arrays import Flags, Floats, Ints
+from gamelake.schemas.framing import frame_header
+from gamelake.schemas.text_lengths import offsets_of
 from services.gateway.personal.fields import FieldPath
-
-Floats = npt.NDArray[np.float64]
 
 # Nanoseconds, so that a time is the same after it was read and encoded again.
 _CONFIG = PtarsConfig(timestamp_unit="ns", timestamp_tz="UTC")
@@ -45,12 +44,12 @@ class ColumnarEvents:
 
 
 def handler_of(message: Descriptor) -> Any:  # noqa: ANN401 # ptars has no types
-    """The converter between messages of this type and record batches."""
+    """Return the converter between messages of this type and record batches."""
     return HandlerPool([message.file], config=_CONFIG).get_for_message(message)
 
 
 def has_duplicate_map_keys(events: pa.RecordBatch) -> Flags:
-    """One flag per row: a map has a key twice. Columns keep both entries, a message only the last."""
+    """Return one flag per row: a map has a key twice. Columns keep both entries, a message only the last."""
     found = np.zeros(events.num_rows, bool)
     for column in events.columns:
         if pa.types.is_map(column.type):
@@ -61,7 +60,9 @@ def has_duplicate_map_keys(events: pa.RecordBatch) -> Flags:
 
 
 def invalid_events(events: pa.RecordBatch, earliest: Floats, latest: Floats, largest_amount: float) -> Flags:
-    """One flag per row: a required text is missing, or a time or an amount is out of bounds; game names aren't checked.
+    """Return one flag per row: a required text is missing, or a time or amount is out of bounds.
+
+    Game names aren't checked.
 
     Args:
         events: columns of the submitted contract.
@@ -90,20 +91,14 @@ def _are_uuids(texts: pa.StringArray) -> Flags:
     rows = np.flatnonzero(valid)
     if len(rows):
         chosen = texts if valid.all() else texts.take(pa.array(rows))
-        offsets = _offsets(chosen)
+        offsets = offsets_of(chosen)
         characters = np.frombuffer(chosen.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
         valid[rows] = (_CLASSES[characters].reshape(-1, len(_UUID)) == _UUID).all(axis=1)
     return np.asarray(valid)
 
 
 def _lengths(column: pa.StringArray | pa.MapArray) -> Ints:
-    return np.diff(_offsets(column))
-
-
-def _offsets(column: pa.StringArray | pa.MapArray) -> Ints:
-    # Of the buffer: pyarrow's own functions for lists crash the process when they are given a map.
-    raw = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
-    return raw.astype(np.int64)
+    return np.diff(offsets_of(column)).astype(np.int64)
 
 
 class ColumnarEncoder:
@@ -117,7 +112,7 @@ class ColumnarEncoder:
         self._nothing = pa.scalar(b"", pa.binary())
 
     def encode(self, events: pa.RecordBatch, overrides: Mapping[str, pa.Array]) -> list[bytes]:
-        """One value per event, in the Confluent wire format.
+        """Encode the events: one value per event, in the Confluent wire format.
 
         Args:
             events: columns of the submitted contract.

@@ -1,7 +1,7 @@
 """Quotas: events and bytes that a key may send in a day (UTC), counted over all processes of the gateway.
 
 Each process writes what it has accepted to a file of its own, and reads those of the others, at each refresh. Between
-two of them the others may accept as much again: a quota is exceeded by what they accept in two seconds at most.
+two of them the others may accept as much again: a quota is exceeded by the events of two seconds at most.
 """
 
 import uuid
@@ -21,23 +21,23 @@ _DAY_SECONDS = 86_400
 
 
 class Usage(msgspec.Struct):
-    """What a key has used of its quota: accepted events, and the bytes of their bodies as they were sent."""
+    """The used part of a key's quota: accepted events, and the bytes of their bodies as they were sent."""
 
     events: int = 0
     bytes: int = 0
 
     def plus(self, other: "Usage") -> "Usage":
-        """The sum of both."""
+        """Return the sum of both."""
         return Usage(self.events + other.events, self.bytes + other.bytes)
 
     def ratio(self, key: GameKey) -> float:
-        """The used share of the key's quota, of events or of bytes, whichever is greater; 0 without a quota."""
+        """Return the used share of the key's quota, of events or of bytes, whichever is greater; 0 without a quota."""
         limits = ((self.events, key.quota.events), (self.bytes, key.quota.bytes)) if key.quota else ()
         return max((used / limit for used, limit in limits if limit is not None), default=0.0)
 
 
 class _DayFile(msgspec.Struct, frozen=True):
-    """What one process has accepted on a day (since 1970), by key id."""
+    """The events that one process has accepted on a day (since 1970), by key id."""
 
     day: int
     usage: Mapping[str, Usage]
@@ -63,7 +63,7 @@ class Quotas:
         """Count the events of a request and the bytes of its body; they don't count if the block fails.
 
         Raises:
-            RateLimitedError: they are more than what is left of the key's quota.
+            RateLimitedError: they are more than the rest of the key's quota.
         """
         if key.quota is None:
             yield

@@ -1,0 +1,1 @@
+"""Limits of the gateway: rates, quotas, memory and shares of the event loop."""
