@@ -1,10 +1,10 @@
 """The addresses that alerts and panels link to, with the default ports of the stack."""
 
 GRAFANA = "https://127.0.0.1:3000"
-PROMETHEUS = "https://127.0.0.1:9090"
-CONSOLES = f"{PROMETHEUS}/consoles"
+# The docs site, which the portal serves.
+RUNBOOKS = "https://127.0.0.1:8088/documents/monitoring/runbooks"
 
 
 def runbook_url(alert: str) -> str:
-    """The page of an alert's runbook, which Prometheus serves."""
-    return f"{CONSOLES}/runbooks/{alert}.html"
+    """Returns the page of an alert's runbook."""
+    return f"{RUNBOOKS}/{alert}/"

@@ -3,7 +3,7 @@
 import warnings
 
 with warnings.catch_warnings():
-    # The SDK prefers Grafana's new dashboard model, which Grafana's file provider can't read: decision 0018.
+    # The SDK prefers Grafana's new dashboard model, which Grafana's file provider can't read: decision 0075.
     warnings.simplefilter("ignore", DeprecationWarning)
     # Only the first import of either model warns.
     import grafana_foundation_sdk.builders.dashboard

@@ -32,12 +32,12 @@ class Thresholds:
 
     @property
     def small_is_bad(self) -> bool:
-        """Whether small values are bad."""
+        """True if small values are bad."""
         return self.bad < self.warn
 
 
 class Rating(StrEnum):
-    """How good a value is."""
+    """The rating of a value."""
 
     CALM = "calm"
     WARN = "warn"
@@ -54,7 +54,7 @@ class Word:
 
 
 class Stack(StrEnum):
-    """Whether the series of a time series panel are stacked."""
+    """The stacking of the series of a time series panel."""
 
     NONE = "none"
     NORMAL = "normal"
@@ -62,7 +62,7 @@ class Stack(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A panel; width and height in Grafana's grid units, of which a row has 24.
+    """A panel; width and height in Grafana's grid units, 24 to a row.
 
     Args:
         empty: what the panel shows if its queries have no result.

@@ -43,13 +43,13 @@ _NOW = Row(
             width=6,
         ),
         Stat(
-            title="Waiting for Kafka",
-            description="Share of the limit; see the runbook GatewayQueueFilling.",
+            title="Memory of requests",
+            description="Reserved share of the budget; see the runbook GatewayMemoryFilling.",
             unit=units.PercentUnit,
             queries=(
-                Query("sum(gamelake_ingest_waiting_records) / sum(gamelake_ingest_waiting_records_limit)", "waiting"),
+                Query("sum(gamelake_ingest_reserved_bytes) / sum(gamelake_ingest_memory_budget_bytes)", "reserved"),
             ),
-            thresholds=Thresholds(0.25, 0.5),
+            thresholds=Thresholds(0.2, 0.4),
             width=6,
         ),
         TimeSeries(
@@ -133,17 +133,6 @@ _GAMES = Row(
             thresholds=Thresholds(0.8, 1),
             empty="no key has a quota",
         ),
-        TimeSeries(
-            title="Requests of locked-out clients",
-            description="Their network sent too many wrong signatures of a key; see the runbook SignaturesRejected.",
-            unit=units.RequestsPerSecond,
-            queries=(
-                Query(
-                    top_rates(MOST_SERIES, "game", "gamelake_ingest_locked_out_requests_total"),
-                    "{{game}}",
-                ),
-            ),
-        ),
     ),
 )
 
@@ -152,12 +141,25 @@ _WITHIN = Row(
     (
         TimeSeries(
             title="Records that wait for Kafka",
-            description="Waiting records and their limit. At the limit requests get 503.",
+            description="Records that Kafka has not acknowledged yet.",
             unit=units.Short,
+            queries=(Query("sum(gamelake_ingest_waiting_records)", "waiting"),),
+        ),
+        TimeSeries(
+            title="Memory that requests reserve",
+            description="And the budget. A game may hold as much as is then left; beyond, its requests get 503.",
+            unit=units.BytesIEC,
             queries=(
-                Query("sum(gamelake_ingest_waiting_records)", "waiting"),
-                Query("sum(gamelake_ingest_waiting_records_limit)", "limit"),
+                Query("sum(gamelake_ingest_reserved_bytes)", "reserved"),
+                Query("sum(gamelake_ingest_memory_budget_bytes)", "budget"),
+                Query("sum(gamelake_ingest_player_cache_bytes)", "cached players"),
             ),
+        ),
+        TimeSeries(
+            title="Requests over their game's memory",
+            description="By game: they got 503, and their senders retry; see the runbook GameOverMemory.",
+            unit=units.RequestsPerSecond,
+            queries=(Query(top_rates(MOST_SERIES, "game", "gamelake_ingest_over_memory_requests_total"), "{{game}}"),),
         ),
         TimeSeries(
             title="Memory",

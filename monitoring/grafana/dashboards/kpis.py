@@ -1,4 +1,4 @@
-"""Key figures (KPIs), for game managers: the newest day, hour and cohorts, and how fresh the figures are."""
+"""KPIs, for game managers: the newest day, hour and cohorts, and how fresh the figures are."""
 
 from grafana_foundation_sdk.models import units
 
@@ -17,7 +17,7 @@ from monitoring.grafana.panels import (
     Thresholds,
     TimeSeries,
 )
-from monitoring.grafana.promql import age, top, top_rates
+from monitoring.grafana.promql import age, top
 
 _DOLLARS = units.Dollars
 _CHOSEN = '{title=~"$title"}'
@@ -32,12 +32,16 @@ def _active(window: str) -> str:
     return f'max by (title) (gamelake_kpi_active_players{{title=~"$title", window="{window}"}})'
 
 
+def _mean_seconds(histogram: str) -> str:
+    return f"sum(rate({histogram}_sum[5m])) / (sum(rate({histogram}_count[5m])) > 0)"
+
+
 _TODAY = Row(
     "How is today?",
     (
         Stat(
             title="Events",
-            description="Events of the newest day (UTC), sum of the selected games.",
+            description="Events of the newest day (UTC), the same day of all games, sum of the selected ones.",
             unit=units.Short,
             queries=(Query(f"sum({_of_titles('gamelake_kpi_day_events')})", "events"),),
         ),
@@ -76,9 +80,7 @@ _TODAY = Row(
         ),
         Table(
             title="Games",
-            description=(
-                "Each game's newest day (UTC) so far. An error above 0 means that the number of players is estimated."
-            ),
+            description="The newest day (UTC) so far, the same of all games; without events on it a game is left out.",
             label="title",
             columns=(
                 Column(
@@ -101,7 +103,7 @@ _TODAY = Row(
                 Column("Conversion", units.PercentUnit, _of_titles("gamelake_kpi_conversion_ratio")),
                 Column("Bookings", _DOLLARS, _of_titles("gamelake_kpi_day_bookings")),
                 Column("Per player", _DOLLARS, _of_titles("gamelake_kpi_arpdau")),
-                Column("Error", units.PercentUnit, _of_titles("gamelake_kpi_players_error_ratio")),
+                Column("Late events", units.Short, _of_titles("gamelake_kpi_day_late_events")),
             ),
             sort="Players",
             links=(Link("Only this game", "gamelake-kpis", "title"),),
@@ -177,51 +179,44 @@ _TRUST = Row(
     (
         TimeSeries(
             title="Behind",
-            description="Age of the oldest commit that is in no KPI table, and time since the query's last progress.",
+            description="Age of the oldest commit of silver that is in no KPI table.",
             unit=DURATION,
-            queries=(
-                Query("max by (query) (gamelake_kpis_seconds_behind)", "{{query}} behind"),
-                Query(
-                    age("max by (query) (gamelake_kpis_last_progress_timestamp_seconds)"),
-                    "{{query}} since its last progress",
-                ),
-            ),
+            queries=(Query("max(gamelake_kpis_seconds_behind)", "behind"),),
             thresholds=Thresholds(60, 120),
+        ),
+        TimeSeries(
+            title="Games held back",
+            description="Games whose figures can't be computed; all others continue. See the runbook KpiGamesHeldBack.",
+            unit=units.Short,
+            queries=(Query("max(gamelake_kpis_failed_games)", "games"),),
+            thresholds=Thresholds(1, 1),
         ),
         TimeSeries(
             title="Late events",
             description=(
-                "Events per second that arrived after their hour was closed, the top ten games; see the runbook "
-                "KpiEventsLate."
+                "Events of the newest day that arrived more than three hours after the end of their hour, the top ten "
+                "games; see the runbook KpiEventsLate."
             ),
-            unit=units.RecordsPerSecond,
-            queries=(
-                Query(
-                    top_rates(MOST_SERIES, "title", 'gamelake_kpi_late_events_total{title=~"$title"}'),
-                    "{{title}}",
-                ),
-            ),
+            unit=units.Short,
+            queries=(Query(top(MOST_SERIES, "title", _of_titles("gamelake_kpi_day_late_events")), "{{title}}"),),
         ),
         TimeSeries(
-            title="Batch duration",
+            title="Refresh duration",
             description=(
-                "Duration of a batch and its phases, mean of five minutes: trigger_execution is the whole batch, "
-                "add_batch Spark's and our work, merge the writing of the tables."
+                "Duration of a run of gold, which merges what is new in silver, and of the refresh of the tables that "
+                "are made of those, mean of five minutes."
             ),
             unit=units.Seconds,
             queries=(
-                Query(
-                    "sum by (phase) (rate(gamelake_kpis_batch_seconds_sum[5m])) "
-                    "/ (sum by (phase) (rate(gamelake_kpis_batch_seconds_count[5m])) > 0)",
-                    "{{phase}}",
-                ),
+                Query(_mean_seconds("gamelake_gold_run_seconds"), "run of gold"),
+                Query(_mean_seconds("gamelake_kpis_refresh_seconds"), "days, players, cohorts"),
             ),
         ),
         Stat(
-            title="KPI query",
-            description="Whether Spark runs the KPI query.",
+            title="Gold job",
+            description="Whether the gold job, which keeps the KPI tables up, responds.",
             unit=units.NoUnit,
-            queries=(Query("max(gamelake_kpis_up)", "up"),),
+            queries=(Query('max(up{job="serving"})', "up"),),
             words=UP,
             thresholds=Thresholds(1, 0.5),
             width=6,

@@ -79,7 +79,7 @@ _IS_IT_BEHIND = Row(
                 "The query that is furthest behind comes first. While a driver is gone, its lag is the time since its "
                 "last progress. Behind since: how long it has been more than a minute behind (06:00:00: or longer). "
                 "Deleted in: until Kafka deletes the oldest unread record by its age. Retention used: the unread share "
-                "of what Kafka holds, in the worst partition. Next steps: driver down, runbook StreamQueryDown; batch "
+                "of Kafka's records, in the worst partition. Next steps: driver down, runbook StreamQueryDown; batch "
                 "hangs, runbook StreamStalled; Kafka silent, runbook StreamLagUnknown; too slow, runbook "
                 "StreamLagGrows."
             ),

@@ -209,6 +209,15 @@ _ARRIVALS = Row(
             unit=units.BytesPerSecondIEC,
             queries=(Query('sum(rate(gamelake_files_bytes_total{query=~"$query"}[$__rate_interval]))', "bytes"),),
         ),
+        StateTimeline(
+            title="Schema of files",
+            description=(
+                "Whether files are read by the newest schema, or it can't be used; see the runbook FileSchemaUnusable."
+            ),
+            unit=units.NoUnit,
+            queries=(Query('max by (query) (gamelake_files_newest_schema_unusable{query=~"$query"})', "{{query}}"),),
+            words=(Word(0, "newest"), Word(1, "older", Rating.BAD)),
+        ),
     ),
 )
 
@@ -344,7 +353,7 @@ _COMMITS = Row(
         ),
         TimeSeries(
             title="Tables held back",
-            description="Tables that refuse a batch; all other tables go on. See the runbook TablesHeldBack.",
+            description="Tables that refuse a batch; all other tables continue. See the runbook TablesHeldBack.",
             thresholds=Thresholds(1, 1),
             unit=units.Short,
             queries=(Query('max by (query) (gamelake_stream_held_tables{query=~"$query"})', "{{query}}"),),

@@ -35,7 +35,7 @@ _UP = Row(
                 Column("Memory", units.BytesIEC, f"sum by (job) ({_MEMORY})"),
                 Column("Container", units.BytesIEC, "max by (job) (gamelake_container_memory_bytes)"),
                 Column(
-                    "Of its limit",
+                    "Share of limit",
                     units.PercentUnit,
                     "max by (job) (gamelake_container_memory_bytes / gamelake_container_memory_limit_bytes)",
                     Thresholds(0.9, 0.97),
@@ -48,7 +48,7 @@ _UP = Row(
         responding_services(),
         TimeSeries(
             title="Starts of services",
-            description="Starts in an hour, the ten services with the most. See the runbook DeliveryRestartsOften.",
+            description="Starts in an hour, the ten services with the most. See the runbook ServiceRestartsOften.",
             unit=units.NoUnit,
             queries=(
                 Query(
@@ -63,9 +63,15 @@ _UP = Row(
         firing_alerts(width=16),
         Stat(
             title="Certificates expire in",
-            description="The first one of the services' certificates. See the runbook CertificateExpires.",
+            description="The first of those that ports serve and that were issued. See the runbook CertificateExpires.",
             unit=DURATION,
-            queries=(Query("min(gamelake_certificate_expiry_timestamp_seconds > 0) - time()", "the first"),),
+            queries=(
+                Query(
+                    "min((probe_ssl_earliest_cert_expiry or gamelake_certificate_expiry_timestamp_seconds"
+                    " or gamelake_certificate_issued_expiry_timestamp_seconds) > 0) - time()",
+                    "first",
+                ),
+            ),
             thresholds=Thresholds(30 * 86_400, 21 * 86_400),
             width=8,
             height=7,
@@ -272,7 +278,7 @@ _SPARK = Row(
         ),
         TimeSeries(
             title="Cores",
-            description="Of all workers.",
+            description="The sum of all workers.",
             unit=units.NoUnit,
             queries=(
                 Query("sum(metrics_worker_coresUsed_Value)", "used"),

@@ -26,7 +26,7 @@ def firing_alerts(selector: str = "", width: int = FULL_WIDTH) -> Table:
         width: in Grafana's grid units.
     """
     labels = ", ".join(("alertname", *_SHOWN_LABELS))
-    firing = f'ALERTS{{alertstate="firing"{selector}}}'
+    firing = f'ALERTS{{alertstate="firing", severity!="none"{selector}}}'
     # Prometheus keeps since when an alert's condition is true as the value of ALERTS_FOR_STATE.
     since = f"max by ({labels}) (time() - ALERTS_FOR_STATE and ignoring (alertstate) {firing})"
     return Table(
@@ -53,7 +53,7 @@ def alert_history(selector: str = "", width: int = 12) -> StateTimeline:
         selector: further label matchers, each after a comma.
         width: in Grafana's grid units.
     """
-    firing = f'ALERTS{{alertstate="firing"{selector}}}'
+    firing = f'ALERTS{{alertstate="firing", severity!="none"{selector}}}'
     labels = "alertname, query"
     return StateTimeline(
         title="When alerts fired",

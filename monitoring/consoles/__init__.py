@@ -1,1 +1,0 @@
-"""The dashboards as Prometheus console pages, without Grafana: `python -m monitoring.consoles`."""
