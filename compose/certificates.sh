@@ -9,8 +9,8 @@ cd "$(dirname "$0")"
 . ./read_env.sh
 read_env .
 
-services=(alert-receiver alertmanager audit catalog data-docs delivery grafana ingest ingest-events kafka maintenance-scheduler
-  node-exporter object-store portal postgres prometheus quality registry serving spark-history spark-master spark-worker trino)
+services=(alert-receiver alertmanager audit catalog certificate-probe data-docs delivery grafana ingest ingest-events kafka
+  maintenance-scheduler node-exporter object-store portal postgres prometheus quality registry serving spark-history spark-master spark-worker trino)
 # The provider to try logins with, by the name that browsers know it by, too.
 [ "${OIDC:-0}" != keycloak ] || services+=(identity.localhost)
 

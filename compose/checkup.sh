@@ -4,6 +4,9 @@
 set -eu
 
 cd "$(dirname "$0")/.."
+# shellcheck source=compose/read_env.sh
+. compose/read_env.sh
+read_env compose
 readonly options="$*" python=.venv/bin/python lakehouse="${GAMELAKE_LAKEHOUSE:-file://$PWD/build/demo/lakehouse}"
 
 runs() { # SERVICE

@@ -1,14 +1,36 @@
 #!/usr/bin/env bash
 # Lists data and removes it after asking: the output of local programs under build/, and the stack's volumes with their
 # containers. Keeps jars, .venv, images and secrets.
+# `clean.sh --all-made` (make distclean) lists and removes all that make made but the stack's data: build, .venv, caches.
 # YES=1 does not ask, DRY_RUN=1 only lists. macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
 here="$(cd "$(dirname "$0")" && pwd)"
+# shellcheck source=compose/read_env.sh
+. "$here/read_env.sh"
+read_env "$here"
 # Tests override it.
 readonly build="${BUILD_DIRECTORY:-$(dirname "$here")/build}"
 readonly project="${COMPOSE_PROJECT_NAME:-gamelake}"
 readonly ours="label=com.docker.compose.project=$project"
+
+what="${1:-}"
+case "$what" in
+  "" | --all-made) ;;
+  *)
+    echo "usage: clean.sh [--all-made]" >&2
+    exit 2
+    ;;
+esac
+
+# All that make made in the checkout; build with the data in it, each by its name.
+made() {
+  local name
+  [ ! -d "$build" ] || find "$build" -mindepth 1 -maxdepth 1 | sort
+  for name in build .venv gamelake.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache; do
+    [ ! -e "${build%/*}/$name" ] || echo "${build%/*}/$name"
+  done
+}
 
 files() {
   [ -d "$build" ] || return 0
@@ -30,6 +52,14 @@ networks() {
 
 has_engine() {
   command -v docker >/dev/null 2>&1 && docker info >/dev/null 2>&1
+}
+
+find_volumes() {
+  if has_engine; then
+    found_volumes="$(volumes)"
+  else
+    echo "The Docker engine does not respond: the stack's volumes, if any, are kept."
+  fi
 }
 
 list_found() {
@@ -55,12 +85,12 @@ remove() {
   printf '%s\n' "$found_volumes" | while IFS= read -r found; do docker volume rm "$found" >/dev/null; done
 }
 
-found_files="$(files)"
 found_volumes=""
-if has_engine; then
-  found_volumes="$(volumes)"
+if [ "$what" = --all-made ]; then
+  found_files="$(made)"
 else
-  echo "The Docker engine does not respond: the stack's volumes, if any, are kept."
+  found_files="$(files)"
+  find_volumes
 fi
 if [ -z "$found_files$found_volumes" ]; then
   echo "There is nothing to remove."

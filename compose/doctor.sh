@@ -9,7 +9,6 @@ here="$(cd "$(dirname "$0")" && pwd)"
 readonly here compose_directory="${COMPOSE_DIRECTORY:-$here}"
 # shellcheck source=compose/read_env.sh
 . "$here/read_env.sh"
-readonly project="${COMPOSE_PROJECT_NAME:-gamelake}"
 readonly oldest_engine=20.10
 readonly oldest_compose=2.20
 readonly cores_wanted=2
@@ -48,13 +47,16 @@ is_at_least() { # VERSION OLDEST; compares the first two numbers
   [ "$major" -gt "$oldest_major" ] || { [ "$major" -eq "$oldest_major" ] && [ "${minor:-0}" -ge "$oldest_minor" ]; }
 }
 
+# What `make up` starts: not the services of `make quality-daily`, which are off, nor a login provider that is not chosen.
+# The overlays of official images don't change memory limits or ports.
 compose_files() {
-  if [ "$mix" = minimal ]; then
-    echo "$compose_directory/compose.yaml"
-  else
-    # The overlays of official images don't change memory limits or ports.
-    find "$compose_directory" -maxdepth 1 -name 'compose*.yaml' ! -name 'compose.official*.yaml'
-  fi
+  local overlay overlays="serving observability grafana"
+  echo "$compose_directory/compose.yaml"
+  [ "$mix" != minimal ] || overlays=""
+  [ "${OIDC:-0}" != keycloak ] || overlays="$overlays keycloak"
+  for overlay in $overlays; do
+    [ ! -f "$compose_directory/compose.$overlay.yaml" ] || echo "$compose_directory/compose.$overlay.yaml"
+  done
 }
 
 # The variables of .env that the chosen compose files use, so that this script needs no list of services.
@@ -213,6 +215,7 @@ case "${1:-}" in
 esac
 
 read_env "$compose_directory"
+readonly project="${COMPOSE_PROJECT_NAME:-gamelake}"
 # Without an engine all other checks would fail for the same reason.
 check_engine || exit 1
 check_compose

@@ -4,7 +4,7 @@
 # `game_key.sh support GAME` creates a key that may erase and export the data of the game's players. macOS still ships bash 3.2: no newer syntax here.
 set -eu
 
-readonly file="${SECRETS_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)/secrets}/ingest-keys"
+readonly file="${SECRETS_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)/secrets}/ingest-keys/keys.yaml"
 
 usage() {
   echo "usage: game_key.sh add KEY | retire KEY | support GAME (the keys' ids are in $file; secrets are never printed)"
@@ -19,11 +19,14 @@ random_text() {
   head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n'
 }
 
-# Overwrite the file, don't replace it: a container keeps the mounted inode.
+# Written to a temporary file and renamed: no key is lost when the disk is full or this script is killed, and the gateway
+# reads no half of the file. Containers mount the folder, and so see the new file.
 write() { # CONTENT
-  chmod u+w "$file"
-  printf '%s\n' "$1" >"$file"
-  chmod 0444 "$file"
+  local unfinished="$file.unfinished"
+  rm -f "$unfinished"
+  printf '%s\n' "$1" >"$unfinished" || fail "$unfinished can't be written; the keys are as they were."
+  chmod 0444 "$unfinished"
+  mv -f "$unfinished" "$file"
 }
 
 secrets_of() { # KEY; the text between the brackets, with a comma between two secrets
@@ -31,7 +34,9 @@ secrets_of() { # KEY; the text between the brackets, with a comma between two se
 }
 
 replace() { # KEY SECRETS
-  write "$(sed "/{id: $1, /s/secrets: \\[[^]]*\\]/secrets: [$2]/" "$file")"
+  local content
+  content="$(sed "/{id: $1, /s/secrets: \\[[^]]*\\]/secrets: [$2]/" "$file")"
+  write "$content"
 }
 
 add_secret() { # KEY SECRETS
@@ -54,7 +59,9 @@ retire_secret() { # KEY SECRETS
 make_support_key() { # GAME
   grep -q "game: $1," "$file" || fail "$file has no key of the game $1."
   [ -z "$(secrets_of "$1-support")" ] || fail "$1 already has a support key, $1-support."
-  write "$(cat "$file" && printf '  - {id: %s-support, role: support, game: %s, secrets: [%s]}' "$1" "$1" "$(random_text)")"
+  local content
+  content="$(cat "$file" && printf '  - {id: %s-support, role: support, game: %s, secrets: [%s]}' "$1" "$1" "$(random_text)")"
+  write "$content"
   echo "made the key $1-support: give its secret in $file to the support team of $1."
 }
 

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Builds the stack's images, one after the other: `images.sh [NAME...]`, without a name all but keycloak.
-# Sequential, because builds use all cores; with the engine's cache a second run takes seconds. FRESH=1 builds without the
-# cache, and so with the latest corrections of Debian's packages.
+# Builds the stack's images: `images.sh [NAME...]`, without a name all but keycloak.
+# Images that don't depend on each other are built side by side: one downloads while another one compiles. With the
+# engine's cache a second run takes seconds. FRESH=1 builds without the cache, and so with the latest corrections of
+# Debian's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Its variables are build arguments.
-set -a
-. compose/.env
-[ ! -f compose/.env.override ] || . compose/.env.override
-set +a
+# shellcheck source=compose/read_env.sh
+. compose/read_env.sh
+read_env compose
 
-readonly all=(base java toolchain postgres object-store kafka registry spark trino prometheus alertmanager)
 readonly bootstrapped="gamelake/debian:trixie"
 readonly log=build/images.log
+# The images of a stage begin with images of earlier stages.
+readonly stages=("base" "java postgres prometheus alertmanager" "toolchain" "object-store spark trino kafka registry keycloak")
+readonly seconds_between_reports=30
 
 say() {
   echo "images: $*"
@@ -61,8 +62,26 @@ bootstrap_debian() {
   rm -rf "$root"
 }
 
+# The id of the image that has a name, or nothing.
+image_id() { # NAME
+  docker image inspect --format '{{.Id}}' "gamelake/$1:$GAMELAKE_TAG" 2>/dev/null || true
+}
+
+# Reports every 30 s which step the build of an image has reached.
+report_until_the_end_of() { # PROCESS NAME LOG
+  local reported=$SECONDS
+  while kill -0 "$1" 2>/dev/null; do
+    if [ $((SECONDS - reported)) -ge "$seconds_between_reports" ]; then
+      reported=$SECONDS
+      say "$2: $(sed -n 's/^\(Step [0-9/]*\) : \([^ ]* [^ ]*\).*/\1, \2/p' "$3" | tail -n 1)"
+    fi
+    sleep 0.2
+  done
+}
+
 build() { # NAME
-  local started=$SECONDS
+  local started=$SECONDS superseded own_log="build/images/$1.log"
+  superseded="$(image_id "$1")"
   # The classic builder needs no buildx plugin, and no Dockerfile here needs BuildKit.
   DOCKER_BUILDKIT="${DOCKER_BUILDKIT:-0}" docker build --file "compose/$1/Dockerfile" --tag "gamelake/$1:$GAMELAKE_TAG" \
     --label "dev.gamelake.image=$1" ${fresh[@]+"${fresh[@]}"} \
@@ -72,18 +91,54 @@ build() { # NAME
     --build-arg "TOOLCHAIN=gamelake/toolchain:$GAMELAKE_TAG" \
     --build-arg "JMX_EXPORTER_VERSION=$JMX_EXPORTER_VERSION" \
     --build-arg "MINIO_VERSION=$MINIO_VERSION" \
-    . >>"$log" 2>&1 || fail "building $1 failed; the last lines of $log: $(tail -n 5 "$log")"
+    . >"$own_log" 2>&1 &
+  report_until_the_end_of "$!" "$1" "$own_log"
+  wait "$!" || fail "building $1 failed; the last lines of $own_log: $(tail -n 5 "$own_log")"
+  # The image that had this name before fills the disk; a container that still runs from it keeps it. Only this image goes:
+  # a prune by label would also remove the build stages, which have the label of the image that they begin with.
+  if [ -n "$superseded" ] && [ "$superseded" != "$(image_id "$1")" ]; then
+    docker image rm "$superseded" >>"$own_log" 2>&1 || true
+  fi
   say "$1: $((SECONDS - started)) s"
+}
+
+# Prints the requested images that belong to a stage.
+asked_for() { # "NAME..." OF THE STAGE, NAME...
+  local stage=" $1 " name
+  shift
+  for name; do
+    case "$stage" in *" $name "*) echo "$name" ;; esac
+  done
+}
+
+# Builds images at the same time. Waits for all of them, also if one fails: the cache keeps what the others have built.
+side_by_side() { # NAME...
+  local name process failed=0 processes=()
+  for name; do
+    build "$name" &
+    processes+=("$!")
+  done
+  for process in ${processes[@]+"${processes[@]}"}; do
+    wait "$process" || failed=1
+  done
+  return "$failed"
+}
+
+end_builds() {
+  local process
+  for process in $(jobs -p); do
+    kill -- "-$process" 2>/dev/null || true
+  done
 }
 
 case "${1:-}" in
   -h | --help)
-    sed -n '2,4s/^# //p' "$0"
+    sed -n '2,5s/^# //p' "$0"
     exit
     ;;
 esac
 docker info >/dev/null 2>&1 || fail "the Docker engine does not respond; run make doctor."
-mkdir -p build
+mkdir -p build/images
 : >"$log"
 collect_certificates
 # The Python packages are installed by uv, which they don't need at run time.
@@ -91,6 +146,23 @@ sed -n '/^uv==/,/[^\\]$/p' requirements.lock >build/uv.lock
 fresh=()
 [ "${FRESH:-}" != 1 ] || fresh=(--no-cache)
 debian="$(debian_image)"
-for name in "${@:-${all[@]}}"; do
-  build "$name"
+# Names have no spaces.
+# shellcheck disable=SC2086
+[ $# != 0 ] || set -- ${stages[*]% keycloak}
+for name; do
+  case " ${stages[*]} " in
+    *" $name "*) ;;
+    *) fail "there is no image '$name'; the images are: ${stages[*]}" ;;
+  esac
 done
+# A process group for each build: the terminal's Ctrl-C ends this script, which ends them.
+set -m
+trap end_builds EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+for stage in "${stages[@]}"; do
+  # shellcheck disable=SC2046
+  side_by_side $(asked_for "$stage" "$@") || exit
+done
+# Build stages of older Dockerfiles.
+docker image prune --force --filter "label=dev.gamelake.image" --filter "until=$((7 * 24))h" >>"$log"

@@ -36,7 +36,7 @@ java_candidates() {
   if command -v java >/dev/null 2>&1; then
     java -XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.home = //p'
   fi
-  # A pattern without a match stays unexpanded, and is no JDK.
+  # A pattern without a match stays unexpanded, and is not a JDK.
   printf '%s\n' /usr/lib/jvm/* "${HOME:-}"/.sdkman/candidates/java/* \
     /opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home /Library/Java/JavaVirtualMachines/*/Contents/Home
   # The one that `make java` installs.

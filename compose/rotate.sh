@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Replaces a secret of the running stack, or the certificates, and restarts the containers that have it, one after the other:
-# `rotate.sh SECRET [SERVICE...]`. macOS still ships bash 3.2: no newer syntax here.
+# Replaces a secret of the running stack, or the certificates, and restarts the containers that read it at their start only, one
+# after the other: `rotate.sh SECRET [SERVICE...]`. macOS still ships bash 3.2: no newer syntax here.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
+# shellcheck source=compose/read_env.sh
+. "$here/read_env.sh"
+read_env "$here"
 readonly here secrets="${SECRETS_DIRECTORY:-$here/secrets}" project="${COMPOSE_PROJECT_NAME:-gamelake}"
 readonly patience_seconds=600
 
@@ -92,9 +95,18 @@ restart_together_those_with() { # FILE
 
 new_secret() { # NAME
   [ -f "$secrets/$1" ] || fail "there is no secret $1 in $secrets" 2
+  replaced="$1"
   run mv "$secrets/$1" "$secrets/.$1.previous"
   run "$here/secrets.sh"
   run rm -f "$secrets/.$1.previous"
+  replaced=""
+}
+
+# A secret that could not be replaced stays the one that the services have.
+keep_previous() {
+  [ -n "$replaced" ] && [ -f "$secrets/.$replaced.previous" ] && [ ! -f "$secrets/$replaced" ] || return 0
+  mv "$secrets/.$replaced.previous" "$secrets/$replaced"
+  echo "rotate: $replaced is as it was" >&2
 }
 
 # The superuser connects over the container's own socket, and the password comes by standard input.
@@ -105,13 +117,13 @@ set_superuser_password() {
     "$here/stack.sh" exec --no-TTY postgres psql --quiet --host /tmp --username postgres --set ON_ERROR_STOP=1
 }
 
-# Replaces each secret that this command knows, then the certificates; goes on if one fails.
+# Replaces each secret that this command knows, then the certificates; continues if one fails.
 rotate_all() {
   local file name failed=""
   for file in "$secrets"/*; do
     name="${file##*/}"
     case "$name" in
-      ingest-keys | vault-keys | trino-password-hashes) continue ;;
+      ingest-keys | vault-keys | trino-password-hashes | object-store-metrics-token) continue ;;
       # A login provider has these.
       oidc-* | keycloak-*) continue ;;
     esac
@@ -155,7 +167,8 @@ readonly secret="$1" dry_run
 shift
 only=(${@+"$@"})
 list="$(mktemp)" all="$(mktemp)"
-trap 'rm -f "$list" "$all"' EXIT
+replaced=""
+trap 'keep_previous; rm -f "$list" "$all"' EXIT
 
 case "$secret" in
   all)
@@ -164,6 +177,9 @@ case "$secret" in
     ;;
   certificates)
     run "$here/certificates.sh" --renew
+    # All others read a renewed certificate while they run (docs/security.md).
+    [ ${#only[@]} -gt 0 ] || only=(grafana ingest-events kafka keycloak object-store postgres registry spark-history spark-master
+      spark-worker trino)
     restart_those_with "certificates/{}.pem"
     ;;
   registry-writer | spark-rpc)
@@ -178,6 +194,15 @@ case "$secret" in
     new_secret "$secret"
     run "$here/stack.sh" run --rm --no-deps create-topics
     restart_those_with "secrets/$secret"
+    ;;
+  object-store-metrics-token)
+    fail "$secret is made of object-store-metrics: rotate that" 2
+    ;;
+  object-store-metrics)
+    new_secret "$secret"
+    run "$here/passwords.sh"
+    run "$here/stack.sh" run --rm --no-deps create-buckets
+    restart_those_with secrets/object-store-metrics-token
     ;;
   object-store-*)
     new_secret "$secret"
@@ -215,6 +240,6 @@ case "$secret" in
     ;;
   *)
     usage >&2
-    fail "'$secret' is no secret that this command replaces" 2
+    fail "'$secret' is not a secret that this command replaces" 2
     ;;
 esac

@@ -7,12 +7,13 @@ set -eu
 readonly directory="${SECRETS_DIRECTORY:-$(cd "$(dirname "$0")" && pwd)/secrets}"
 readonly games_file="${GAMES_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts/games.yaml}"
 readonly access_file="${ACCESS_FILE:-$(cd "$(dirname "$0")/.." && pwd)/contracts/access.yaml}"
-readonly object_store_users="root ingest-events answers privacy trino catalog upkeep delivery uploads audit"
-readonly kafka_users="admin ingest ingest-events live-ops offers simulator upkeep object-store delivery trino audit"
+readonly object_store_users="root ingest-events serving privacy trino catalog maintenance delivery uploads audit metrics"
+readonly kafka_users="admin ingest ingest-events live-ops offers simulator maintenance object-store delivery trino audit"
 readonly database_users="registry vault" registry_users="writer"
 # Prometheus reads its passwords in Trino and for Kafka's metrics from files without a name. With trino-internal Trino signs its requests to itself.
 readonly bare_passwords="postgres-password grafana-password kafka-metrics spark-rpc trino-prometheus trino-internal"
-readonly key_files="ingest-keys vault-keys"
+# The games' keys are in a folder of their own, which containers mount: they see the file that replaces another one.
+readonly key_files="ingest-keys/keys.yaml vault-keys"
 readonly shortest=16
 readonly well_known="admin changeit changeme default gamelake grafana guest kafka letmein minio minio123 minioadmin
   password passw0rd postgres prometheus qwerty root secret test trino 123456 12345678 1234567890"
@@ -37,7 +38,7 @@ random_text() { # 192 bits as 48 letters and digits, which need no quoting in an
 
 # Written to a temporary file and renamed, so that a secret is never incomplete.
 keep() { # NAME, the content on standard input
-  local unfinished="$directory/.$1.unfinished"
+  local unfinished="$directory/.${1##*/}.unfinished"
   rm -f "$unfinished"
   cat >"$unfinished"
   # Containers read it with other user ids; the directory's mode excludes other users of this machine.
@@ -102,14 +103,18 @@ trino_users() { # the names of the users in the access contract, one per line, w
 
 # A key for each game of the contract that has none; existing keys are not changed.
 make_game_keys() {
-  local game missing="" file="$directory/ingest-keys"
+  local game missing="" kept="keys:" file="$directory/ingest-keys/keys.yaml"
   for game in $(games); do
     [ -f "$file" ] && grep -q "game: $game," "$file" && continue
     missing="$missing$(printf '  - {id: %s-1, game: %s, secrets: [%s]}' "$game" "$game" "$(random_text)")
 "
   done
   [ -n "$missing" ] || return 0
-  { if [ -f "$file" ]; then cat "$file"; else echo "keys:"; fi && printf '%s' "$missing"; } | keep ingest-keys
+  mkdir -p "${file%/*}"
+  chmod 0755 "${file%/*}"
+  # Not in the pipe: a file that can't be read would end in a file without its keys.
+  [ ! -f "$file" ] || kept="$(cat "$file")"
+  printf '%s\n%s' "$kept" "$missing" | keep ingest-keys/keys.yaml
 }
 
 value_of() { # NAME KEY

@@ -17,7 +17,7 @@ has_grafana() {
   [ ! -f "$pull_failed" ] || return 1
   docker pull --quiet "$image" >/dev/null 2>&1 && return
   mkdir -p "${pull_failed%/*}" && touch "$pull_failed"
-  echo "stack: Grafana is omitted, because no container registry responds; Prometheus' console pages show the same data." >&2
+  echo "stack: Grafana is omitted, because no container registry responds; the portal shows its dashboards." >&2
   return 1
 }
 
@@ -41,6 +41,7 @@ else
   ! has_grafana || files+=(--file compose.grafana.yaml)
   official+=(--file compose.official.observability.yaml)
 fi
+# Not .env.override: read_env has read it, by its own rules, and a variable counts more than a file.
 environment=(--env-file .env)
 case "${OIDC:-0}" in
   0) ;;
@@ -64,5 +65,4 @@ if [ "${OFFICIAL:-}" = 1 ]; then
   files+=("${official[@]}")
   environment+=(--env-file .env.official)
 fi
-[ ! -f .env.override ] || environment+=(--env-file .env.override)
 exec docker compose "${environment[@]}" "${files[@]}" "$@"

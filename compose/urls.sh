@@ -9,7 +9,7 @@ readonly here compose_directory="${COMPOSE_DIRECTORY:-$here}"
 # shellcheck source=compose/read_env.sh
 . "$here/read_env.sh"
 readonly host=127.0.0.1 form="${1:-}"
-readonly project="${COMPOSE_PROJECT_NAME:-gamelake}" certificate="the operator's certificate"
+readonly certificate="the operator's certificate"
 
 running_services() {
   docker ps --filter "label=com.docker.compose.project=$project" \
@@ -41,6 +41,7 @@ password_in() { # SECRET
 }
 
 read_env "$compose_directory"
+readonly project="${COMPOSE_PROJECT_NAME:-gamelake}"
 case "${TLS:-1}" in 0) scheme=http ;; *) scheme=https ;; esac
 running="$(running_services)"
 if [ -z "$running" ]; then
@@ -50,12 +51,12 @@ fi
 
 [ "$form" = --tabs ] || echo
 row portal "Portal" "https://$host:$PORTAL_PORT" "$certificate; what runs, links, questions to run"
-row ingest "Ingest gateway" "$scheme://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys"
+row ingest "Ingest gateway" "$scheme://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys/keys.yaml"
 row trino "Trino (SQL)" "$scheme://$host:$TRINO_PORT" "analyst, $(password_in trino-analyst); others in contracts/access.yaml"
 row keycloak "Logins to Trino" "https://identity.localhost:$KEYCLOAK_PORT" "Keycloak: people of contracts/access.yaml, $(password_in 'trino-<user>')"
 row grafana "Grafana" "https://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
 is_running grafana ||
-  row prometheus "Dashboards" "https://$host:$PROMETHEUS_PORT/consoles/index.html" "$certificate; Prometheus' consoles, instead of Grafana"
+  row portal "Dashboards" "https://$host:$PORTAL_PORT/d/gamelake-lag" "$certificate; on the portal, instead of Grafana"
 row prometheus "Prometheus" "https://$host:$PROMETHEUS_PORT" "$certificate"
 row alertmanager "Alertmanager" "https://$host:$ALERTMANAGER_PORT" "$certificate"
 row ingest-events "The query's Spark UI" "https://$host:$INGEST_EVENTS_PORT" "$certificate"

@@ -12,14 +12,14 @@ trap 'rm -rf "$new"' EXIT
 cp -R deploy/helm/gamelake/. "$new"
 files="$new/files"
 mkdir -p "$files/contracts" "$files/rules" "$files/views" "$files/spark" "$files/prometheus/rules" "$files/dashboards"
-cp contracts/games.yaml contracts/schedule.yaml "$files/contracts"
+cp contracts/games.yaml contracts/metrics.yaml contracts/schedule.yaml "$files/contracts"
 cp quality/rules/*.yaml "$files/rules"
 cp -R sql/views/. "$files/views"
 cp compose/spark/log4j2.properties "$files/spark"
 cp monitoring/prometheus/prometheus.yml "$files/prometheus"
 cp monitoring/prometheus/rules/*.yml "$files/prometheus/rules"
 cp monitoring/grafana/generated/*.json "$files/dashboards"
-# Of the trial's services.
+# Settings of the trial's services.
 for each in kafka/server.properties kafka/topics.yaml postgres/databases.yaml registry/subjects.yaml object-store/buckets.yaml; do
   mkdir -p "$files/compose/${each%/*}"
   cp "compose/$each" "$files/compose/$each"

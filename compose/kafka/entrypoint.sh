@@ -109,7 +109,7 @@ format_storage() {
   tool kafka.tools.StorageTool format "--cluster-id=$cluster" --config "$settings" --ignore-formatted \
     --add-scram "SCRAM-SHA-512=[name=$admin,password=$password]" >/dev/null
   digest >"$data/$known_admin"
-  # The tool doesn't, and Kafka can't start with what a power cut leaves of bootstrap.checkpoint.
+  # The tool doesn't, and Kafka can't start with the rest of bootstrap.checkpoint that a power cut leaves.
   sync "$data"/*.* "$data/$known_admin" "$data"
 }
 

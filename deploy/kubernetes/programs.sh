@@ -42,7 +42,7 @@ build() { # NAME PACKAGE
 mapfile -t packages < <(missing_packages | sort -u)
 [ "${#packages[@]}" = 0 ] || install "${packages[@]}"
 mkdir -p "$folder"
-# Programs of other versions are built anew.
+# Programs of other versions are built again.
 if ! cmp --silent programs/go.sum "$folder/go.sum"; then
   rm -f "$folder"/*
   cp programs/go.sum "$folder/go.sum"

@@ -37,6 +37,12 @@ acl --allow-principal User:live-ops --operation Read --group spark-kafka- --reso
 acl --allow-principal User:live-ops --operation Read --topic events
 acl --allow-principal User:live-ops --operation Write --topic live-ops.player-state
 acl --allow-principal User:live-ops --operation Write --topic live-ops.signals
+acl --allow-principal User:maintenance --operation Describe --topic events
+acl --allow-principal User:maintenance --operation Describe --topic files.notifications
+acl --allow-principal User:maintenance --operation DescribeConfigs --topic events
+acl --allow-principal User:maintenance --operation DescribeConfigs --topic files.notifications
+acl --allow-principal User:maintenance --operation IdempotentWrite --cluster
+acl --allow-principal User:maintenance --operation Write --topic files.notifications
 acl --allow-principal User:object-store --operation Describe --topic files.notifications
 acl --allow-principal User:object-store --operation IdempotentWrite --cluster
 acl --allow-principal User:object-store --operation Write --topic files.notifications
@@ -51,9 +57,3 @@ acl --allow-principal User:simulator --operation Write --topic events
 acl --allow-principal User:trino --operation Describe --topic audit.queries
 acl --allow-principal User:trino --operation IdempotentWrite --cluster
 acl --allow-principal User:trino --operation Write --topic audit.queries
-acl --allow-principal User:upkeep --operation Describe --topic events
-acl --allow-principal User:upkeep --operation Describe --topic files.notifications
-acl --allow-principal User:upkeep --operation DescribeConfigs --topic events
-acl --allow-principal User:upkeep --operation DescribeConfigs --topic files.notifications
-acl --allow-principal User:upkeep --operation IdempotentWrite --cluster
-acl --allow-principal User:upkeep --operation Write --topic files.notifications

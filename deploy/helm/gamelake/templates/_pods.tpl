@@ -56,17 +56,17 @@ seccompProfile: {type: RuntimeDefault}
 {{- $_ := set $environment "INGEST_PORT" (printf "%d" (int .workload.port)) -}}
 {{- $_ := set $environment "GAMELAKE_VAULT" $values.vault.url -}}
 {{- $_ := set $environment "PGSSLMODE" $values.vault.sslMode -}}
-{{- if $values.trust.secret }}{{ $_ := set $environment "PGSSLROOTCERT" "/etc/gamelake/secrets/tls-ca" }}{{ end -}}
+{{- /* Without a file libpq looks for one in the home folder, and connects to no server with verify-ca or verify-full. */ -}}
+{{- $_ := set $environment "PGSSLROOTCERT" (ternary "/etc/gamelake/secrets/tls-ca" "/etc/ssl/certs/ca-certificates.crt" (ne $values.trust.secret "")) -}}
 {{- if $values.gateway.certificateSecret }}{{ $_ := set $environment "INGEST_CERTIFICATE_FILE" "/etc/gamelake/secrets/tls-gateway" }}{{ end -}}
-{{- else -}}
+{{- end -}}
 {{- $_ := set $environment "GAMELAKE_METRICS_HOST" "0.0.0.0" -}}
-{{- $_ := set $environment "GAMELAKE_METRICS_PORT" (printf "%d" (int .workload.port)) -}}
+{{- $_ := set $environment "GAMELAKE_METRICS_PORT" (printf "%d" (int (.workload.metricsPort | default .workload.port))) -}}
 {{- if include "gamelake.hasMetricsTls" .root -}}
 {{- $_ := set $environment "GAMELAKE_METRICS_CERTIFICATE_FILE" "/etc/gamelake/secrets/tls-metrics" -}}
 {{- $_ := set $environment "GAMELAKE_METRICS_CA_FILE" "/etc/gamelake/secrets/tls-metrics-ca" -}}
 {{- end -}}
-{{- end -}}
-{{- if has .name (list "ingest-events" "ingest-files" "gold" "kpis" "live-ops" "delivery" "audit" "maintenance") -}}
+{{- if has .name (list "ingest-events" "ingest-files" "gold" "live-ops" "delivery" "audit" "maintenance") -}}
 {{- $_ := set $environment "GAMELAKE_HEARTBEAT_FILE" "/tmp/heartbeat" -}}
 {{- end -}}
 {{- if has .name (list "ingest-files" "delivery" "maintenance") -}}
@@ -127,6 +127,21 @@ The workload's own keys, certificates and authorities. Not under /run/secrets, w
 {{- end }}
 {{- end -}}
 
+{{/*
+Changes with the content of the secrets that a workload has, so that an upgrade replaces its pods: processes read keys and
+certificates when they start. Without a cluster (helm template) the content is unknown.
+*/}}
+{{- define "gamelake.secretsChecksum" -}}
+{{- $contents := list -}}
+{{- range fromYamlArray (include "gamelake.secretSources" .) -}}
+{{- $found := lookup "v1" "Secret" $.root.Release.Namespace .secret.name -}}
+{{- range .secret.items -}}
+{{- $contents = append $contents (list .path (dig "data" .key "" (default dict $found))) -}}
+{{- end -}}
+{{- end -}}
+{{- $contents | toJson | sha256sum -}}
+{{- end -}}
+
 {{- define "gamelake.volumes" -}}
 - name: tmp
 {{- if .values.scratch }}
@@ -174,6 +189,7 @@ The workload's own keys, certificates and authorities. Not under /run/secrets, w
 - {name: tmp, mountPath: /tmp}
 # Next to the schemas of events, which are in the image: rules are checked by their columns.
 - {name: contracts, mountPath: /opt/gamelake/contracts/games.yaml, subPath: games.yaml, readOnly: true}
+- {name: contracts, mountPath: /opt/gamelake/contracts/metrics.yaml, subPath: metrics.yaml, readOnly: true}
 {{- if has .name (list "ingest-events" "ingest-files" "maintenance") }}
 - {name: rules, mountPath: /etc/gamelake/rules, readOnly: true}
 {{- end }}
@@ -283,6 +299,9 @@ containers:
 {{- if not .isTask }}
   ports:
   - {name: main, containerPort: {{ .workload.port }}}
+{{- with .workload.metricsPort }}
+  - {name: metrics, containerPort: {{ . }}}
+{{- end }}
 {{- include "gamelake.probes" . | nindent 2 }}
 {{- end }}
   resources: {{- toYaml .values.resources | nindent 4 }}

@@ -38,7 +38,7 @@ object-store:
 {{- define "gamelake.trialJobs" -}}
 create-topics:
   args: [python, -m, services.provision.topics]
-  keys: [kafka-admin, kafka-audit, kafka-delivery, kafka-ingest, kafka-ingest-events, kafka-live-ops, kafka-object-store, kafka-offers, kafka-simulator, kafka-trino, kafka-upkeep]
+  keys: [kafka-admin, kafka-audit, kafka-delivery, kafka-ingest, kafka-ingest-events, kafka-live-ops, kafka-object-store, kafka-offers, kafka-simulator, kafka-trino, kafka-maintenance]
   environment: {GAMELAKE_BOOTSTRAP_SERVERS: "kafka:9092", GAMELAKE_TOPIC: events, PROVISION_TOPICS_FILE: /etc/trial/topics.yaml}
   files: {kafka/topics.yaml: /etc/trial/topics.yaml}
 create-databases:
@@ -48,18 +48,19 @@ create-databases:
   files: {postgres/databases.yaml: /etc/trial/databases.yaml}
 create-buckets:
   args: [python, -m, services.provision.buckets]
-  keys: [object-store-root, object-store-ingest-events, object-store-answers, object-store-privacy, object-store-trino, object-store-catalog, object-store-upkeep, object-store-delivery, object-store-uploads, object-store-audit]
+  keys: [object-store-root, object-store-ingest-events, object-store-serving, object-store-privacy, object-store-trino, object-store-catalog, object-store-maintenance, object-store-delivery, object-store-uploads, object-store-audit, object-store-metrics]
   environment: {GAMELAKE_S3_ENDPOINT: "http://object-store:9000", PROVISION_BUCKETS_FILE: /etc/trial/buckets.yaml}
   files:
     object-store/buckets.yaml: /etc/trial/buckets.yaml
-    object-store/policies/answers.json: /etc/trial/policies/answers.json
+    object-store/policies/serving.json: /etc/trial/policies/serving.json
     object-store/policies/audit.json: /etc/trial/policies/audit.json
     object-store/policies/catalog.json: /etc/trial/policies/catalog.json
     object-store/policies/delivery.json: /etc/trial/policies/delivery.json
     object-store/policies/ingest-events.json: /etc/trial/policies/ingest-events.json
+    object-store/policies/metrics.json: /etc/trial/policies/metrics.json
     object-store/policies/privacy.json: /etc/trial/policies/privacy.json
     object-store/policies/trino.json: /etc/trial/policies/trino.json
-    object-store/policies/upkeep.json: /etc/trial/policies/upkeep.json
+    object-store/policies/maintenance.json: /etc/trial/policies/maintenance.json
     object-store/policies/uploads.json: /etc/trial/policies/uploads.json
 set-compatibility:
   args: [python, -m, services.provision.subjects]

@@ -1,6 +1,7 @@
 {{/*
 The workloads, as YAML: what each one runs, which keys it is given, which endpoints it connects to, and the scrape jobs of
-monitoring/prometheus/prometheus.yml that read its metrics. All templates go by this table.
+monitoring/prometheus/prometheus.yml that read its metrics: at `metricsPort`, which clients of the service can't reach, or at its
+only port. All templates go by this table.
 */}}
 {{- define "gamelake.workloads" -}}
 gateway:
@@ -8,6 +9,7 @@ gateway:
   keys: [kafka-ingest, registry-writer, postgres-vault, vault-keys, ingest-keys]
   endpoints: [kafka, registry, vault]
   port: 8000
+  metricsPort: 9117
   scrapeJob: ingest
 ingest-events:
   args: [python, -m, jobs.ingest_events]
@@ -25,25 +27,17 @@ ingest-files:
   isDriver: true
 gold:
   args: [python, -m, jobs.gold]
-  keys: [object-store-answers]
+  keys: [object-store-serving]
   endpoints: [objectStore]
   port: 9110
   scrapeJob: serving
   isDriver: true
-  silentSeconds: 120
-kpis:
-  args: [python, -m, jobs.kpis]
-  keys: [object-store-answers]
-  endpoints: [objectStore]
-  port: 9111
-  scrapeJob: kpis
-  isDriver: true
   silentSeconds: 180
 live-ops:
   args: [python, -m, jobs.live_ops]
-  keys: [object-store-answers, kafka-live-ops, registry-writer]
+  keys: [object-store-serving, kafka-live-ops, registry-writer]
   endpoints: [kafka, registry, objectStore]
-  port: 9112
+  port: 9111
   scrapeJob: live-ops
   isDriver: true
   silentSeconds: 120
@@ -67,7 +61,7 @@ audit:
   scrapeJob: audit
 maintenance:
   args: [python, -m, jobs.maintenance, --observe]
-  keys: [object-store-upkeep, kafka-upkeep]
+  keys: [object-store-maintenance, kafka-maintenance]
   endpoints: [kafka, registry, objectStore]
   port: 9113
   scrapeJob: maintenance-scheduler

@@ -56,7 +56,7 @@ final class NewFile extends OutputStream {
    * Puts the file into the store.
    *
    * @throws FileAlreadyExistsException another writer has created the file.
-   * @throws IOException the store failed, and the file is not there.
+   * @throws IOException the store failed, and the file does not exist.
    */
   @Override
   public void close() throws IOException {

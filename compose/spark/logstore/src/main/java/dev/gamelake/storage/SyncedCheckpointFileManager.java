@@ -10,7 +10,7 @@ import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager;
 
 /**
- * A stream's checkpoint on a local disk: each file is on the disk before it is visible, and before Spark goes on.
+ * A stream's checkpoint on a local disk: each file is on the disk before it is visible, and before Spark continues.
  *
  * <p>Set as {@code spark.sql.streaming.checkpointFileManagerClass}. Spark's own manager syncs nothing: a power cut leaves
  * empty files of offsets, with which the query can't start. Two drivers can both see that a name is free, and the second

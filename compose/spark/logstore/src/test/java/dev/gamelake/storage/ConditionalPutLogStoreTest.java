@@ -100,7 +100,7 @@ class ConditionalPutLogStoreTest {
             .mapToObj(
                 number -> {
                   if (number == 5) {
-                    throw new IllegalStateException("no more");
+                    throw new IllegalStateException("no third attempt");
                   }
                   return "action " + number;
                 })
@@ -166,7 +166,7 @@ class ConditionalPutLogStoreTest {
     assertEquals(writers * commits, found.size());
   }
 
-  /** Commits at the first free version from one on; gives the version after it. */
+  /** Commits at the first free version from one on, and returns the version after it. */
   private int commitAt(int first, String content) throws IOException {
     for (int number = first; ; number++) {
       try {

@@ -125,7 +125,7 @@ class HardLinkLogStoreTest {
             .map(
                 number -> {
                   if (number == 2) {
-                    throw new IllegalStateException("no more");
+                    throw new IllegalStateException("no third attempt");
                   }
                   return "action " + number;
                 })
@@ -197,7 +197,7 @@ class HardLinkLogStoreTest {
     assertEquals(writers * commits, found.size());
   }
 
-  /** Commits at the first free version from one on; gives the version after it. */
+  /** Commits at the first free version from one on, and returns the version after it. */
   private int commitAt(int first, String content) throws IOException {
     for (int number = first; ; number++) {
       try {
