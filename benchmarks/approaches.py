@@ -14,18 +14,10 @@ from pathlib import Path
 from benchmarks.delta_rs_consumer import consume_with_delta_rs
 from benchmarks.duckdb_consumer import consume_with_duckdb
 from benchmarks.fan_out import Dedup, fan_out_alone, fan_out_during_compaction, fan_out_into, fan_out_with_rules
-from benchmarks.python_loop import consume_and_append
+from benchmarks.results import BenchmarkError
 from benchmarks.spark import read_fan_out_columns_into_nowhere, read_into_nowhere
 from benchmarks.textbook import append_partitioned, append_to_each
 from benchmarks.workload import Approach, ApproachResult, Workload
-
-CEILING, CEILING_OF_COLUMNS = "ceiling", "ceiling_of_columns"
-TEXTBOOK, PARTITIONED, PYTHON_LOOP = "textbook", "textbook_partitioned", "python_loop"
-NO_DEDUP, DEDUP_BY_SPARK = "fan_out_30_no_dedup", "fan_out_30_dedup_by_spark"
-DURING_COMPACTION, WITH_RULES = "fan_out_30_beside_packing", "fan_out_30_with_rules"
-FAN_OUT_TABLES = (1, 10, 30, 100)
-ALONE, DELTA_RS, DUCKDB = "fan_out_alone", "delta_rs_consumer", "duckdb_consumer"
-LONG_ALONE, LONG_DELTA_RS, LONG_DUCKDB = "fan_out_alone_1_kb", "delta_rs_consumer_1_kb", "duckdb_consumer_1_kb"
 
 
 class BenchmarkTopic(StrEnum):
@@ -37,39 +29,51 @@ class BenchmarkTopic(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ApproachInProcess:
-    """An approach, the kind of process that it runs in, and the topic that it reads."""
+    """An approach: its name in results, the kind of process that it runs in, and the topic that it reads."""
 
+    label: str
     peer: str
     run: Approach
     topic: BenchmarkTopic = BenchmarkTopic.EVENTS
 
 
-def fan_out_name(tables: int) -> str:
-    """The name of the fan-out into `tables` tables."""
-    return f"fan_out_{tables}"
-
-
+_LONG = BenchmarkTopic.LONG_EVENTS
+# By the name that `--only` takes.
 APPROACHES: Mapping[str, ApproachInProcess] = {
-    CEILING: ApproachInProcess("ceiling", read_into_nowhere),
-    CEILING_OF_COLUMNS: ApproachInProcess("ceiling", read_fan_out_columns_into_nowhere),
-    **{fan_out_name(tables): ApproachInProcess("fan_out", fan_out_into(tables)) for tables in FAN_OUT_TABLES},
-    NO_DEDUP: ApproachInProcess("fan_out", fan_out_into(30, Dedup.NONE)),
-    DURING_COMPACTION: ApproachInProcess("fan_out", fan_out_during_compaction),
-    WITH_RULES: ApproachInProcess("fan_out", fan_out_with_rules),
-    DEDUP_BY_SPARK: ApproachInProcess("fan_out_after_spark_dedup", fan_out_into(30, Dedup.BY_SPARK)),
-    TEXTBOOK: ApproachInProcess("textbook", append_to_each),
-    PARTITIONED: ApproachInProcess("textbook", append_partitioned),
-    PYTHON_LOOP: ApproachInProcess("python_loop", consume_and_append),
-    ALONE: ApproachInProcess("fan_out", fan_out_alone),
-    DELTA_RS: ApproachInProcess("delta_rs", consume_with_delta_rs),
-    DUCKDB: ApproachInProcess("duckdb", consume_with_duckdb),
-    LONG_ALONE: ApproachInProcess("fan_out", fan_out_alone, BenchmarkTopic.LONG_EVENTS),
-    LONG_DELTA_RS: ApproachInProcess("delta_rs", consume_with_delta_rs, BenchmarkTopic.LONG_EVENTS),
-    LONG_DUCKDB: ApproachInProcess("duckdb", consume_with_duckdb, BenchmarkTopic.LONG_EVENTS),
+    "ceiling": ApproachInProcess("Spark's read alone", "ceiling", read_into_nowhere),
+    "ceiling_of_columns": ApproachInProcess(
+        "Spark's read, fan-out's columns", "ceiling", read_fan_out_columns_into_nowhere
+    ),
+    **{
+        f"fan_out_{tables}": ApproachInProcess(f"fan-out, {tables} + 2 tables", "fan_out", fan_out_into(tables))
+        for tables in (1, 10, 30, 100)
+    },
+    "fan_out_30_no_dedup": ApproachInProcess("fan-out, 30 + 2, no dedup", "fan_out", fan_out_into(30, Dedup.NONE)),
+    "fan_out_30_beside_packing": ApproachInProcess(
+        "fan-out, 30 + 2, during compaction", "fan_out", fan_out_during_compaction
+    ),
+    "fan_out_30_with_rules": ApproachInProcess("fan-out, 30 + 2, 20 rules per game", "fan_out", fan_out_with_rules),
+    "fan_out_30_dedup_by_spark": ApproachInProcess(
+        "fan-out, 30 + 2, Spark's dedup", "fan_out_after_spark_dedup", fan_out_into(30, Dedup.BY_SPARK)
+    ),
+    "textbook": ApproachInProcess("textbook, 30 + 2 appends", "textbook", append_to_each),
+    "textbook_partitioned": ApproachInProcess("textbook, 1 partitioned + 2", "textbook", append_partitioned),
+    "fan_out_alone": ApproachInProcess("fan-out, 1 table, no bronze", "fan_out", fan_out_alone),
+    "delta_rs_consumer": ApproachInProcess("delta-rs consumer, 1 table", "delta_rs", consume_with_delta_rs),
+    "duckdb_consumer": ApproachInProcess("DuckDB consumer, 1 table", "duckdb", consume_with_duckdb),
+    "fan_out_alone_1_kb": ApproachInProcess(
+        "fan-out, 1 table, no bronze, 1-KB events", "fan_out", fan_out_alone, _LONG
+    ),
+    "delta_rs_consumer_1_kb": ApproachInProcess(
+        "delta-rs consumer, 1 table, 1-KB events", "delta_rs", consume_with_delta_rs, _LONG
+    ),
+    "duckdb_consumer_1_kb": ApproachInProcess(
+        "DuckDB consumer, 1 table, 1-KB events", "duckdb", consume_with_duckdb, _LONG
+    ),
 }
 
 
-class ApproachFailedError(Exception):
+class ApproachFailedError(BenchmarkError):
     """An approach failed."""
 
 

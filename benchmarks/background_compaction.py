@@ -17,10 +17,10 @@ from pathlib import Path
 from threading import Event, Thread
 
 from benchmarks.compaction import CompactionSizes, fill, names_of
+from gamelake.delta.log.codec import entry_path
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.compaction_run import paced
-from gamelake.storage.delta_log import entry_path
-from gamelake.storage.store import Location, Store
+from gamelake.objects.store import Location, Store
 from tools.embedded.service import REPOSITORY
 
 _SIZES = CompactionSizes(tables=8, files=500, rows=100)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.columns import delta_schema_json
+from gamelake.delta.data_files import DataFile, encode_parquet, new_file_name, write_rows
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables
 from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE, UNIQUE_COLUMNS
 from gamelake.model.naming import game_table
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json
+from gamelake.objects.store import Location, Store
 
 TABLES = 32
 _THREADS = 8
@@ -38,8 +39,30 @@ def commit_seconds(directory: Path) -> tuple[float, ...]:
     return tuple(round(each, 4) for each in seconds[_WARM_UP:])
 
 
+def append(
+    store: Store, table: str, parts: Sequence[tuple[pa.Table, str | None]], partition_by: str = EVENT_DATE
+) -> None:
+    """Append rows in one commit.
+
+    Args:
+        store: the lakehouse.
+        table: its path.
+        parts: the rows of each file, in Delta types and without the partition column, with their day; None for all
+            files of a table without partitions.
+        partition_by: the column of the day.
+    """
+    files, days = list[DataFile](), [day for _, day in parts if day is not None]
+    for rows, day in parts:
+        files.append(write_rows(store, table, rows, {partition_by: day} if days else {}, UNIQUE_COLUMNS))
+    by = (partition_by,) if days else ()
+    schema = delta_schema_json(pa.schema([*parts[0][0].schema, *(pa.field(name, pa.date32()) for name in by)]))
+    entry = TableFiles(table=table, partition_by=by, schema=schema, files=tuple(files))
+    with DeltaTables(store.location) as tables:
+        tables.append(entry, BatchTransaction(str(uuid.uuid4()), 0))
+
+
 def game_tables(count: int, rows: int = _ROWS) -> dict[str, int]:
-    """So many tables of games, and the rows of a file of each."""
+    """Return a number of tables of games, and the rows of a file of each."""
     return {game_table(f"game_{number:03d}"): rows for number in range(1, count + 1)}
 
 
@@ -67,7 +90,7 @@ class SmallFiles:
 
 
 def _encoded(rows: int) -> tuple[bytes, str]:
-    """A Parquet file of so many rows, and its statistics."""
+    """Write a Parquet file with a number of rows, and return its statistics."""
     columns = [pa.nulls(rows, field.type) for field in COMMON_SCHEMA]
     content, statistics = encode_parquet(pa.Table.from_arrays(columns, schema=COMMON_SCHEMA), UNIQUE_COLUMNS)
     return content.to_pybytes(), statistics

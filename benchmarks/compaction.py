@@ -4,37 +4,32 @@ Two lakehouses have the same tables, with many small files of one day. One is co
 as the compaction job does, the other by an OPTIMIZE for each table, four at a time. Then their rows are compared.
 """
 
-import argparse
-import json
-import os
 import sys
-import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from benchmarks.commits import append
+from benchmarks.goals import Goal, ratio
+from benchmarks.harness import Benchmark, Run, alternate, main, option
+from benchmarks.machine import SPARK_JARS
+from benchmarks.results import BenchmarkError, Measurement, Values
+from benchmarks.stopwatch import seconds_of
 from benchmarks.traffic import CONTRACTS
+from gamelake.contract.games import load_games
 from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.maintenance.compaction_run import CompactionRun, CompactionScope, compact_table
-from gamelake.model.games import load_games
 from gamelake.model.naming import game_table
+from gamelake.objects.store import Location, Store
 from gamelake.session import own_session
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json
-from tools.embedded.java import spark_environment
-from tools.embedded.service import REPOSITORY
 
+_PART, _OURS, _PEER = "compaction of all tables", "compaction", "OPTIMIZE, four at a time"
 _PEERS_AT_ONCE = 4
 _OPTIMIZE = "spark.databricks.delta.optimize"
 _MIB = 2**20
@@ -42,36 +37,38 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class CompactionSizes:
-    """Number of tables, of files per table, and of rows per file."""
+    """Options of the benchmark."""
 
-    tables: int
-    files: int
-    rows: int
+    tables: int = option(30, "tables, and one more for the warm-up")
+    files: int = option(1_000, "small files of each table")
+    rows: int = option(100, "rows of each file")
 
 
-def main() -> int:
-    """Measure, and print the results as JSON; 1 if the rows differ."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.compaction", description=__doc__)
-    parser.add_argument("--tables", type=int, default=30, help="default: %(default)s")
-    parser.add_argument("--files", type=int, default=1_000, help="small files of each table; default: %(default)s")
-    parser.add_argument("--rows", type=int, default=100, help="rows of each file; default: %(default)s")
-    arguments = parser.parse_args()
-    os.environ |= spark_environment()
-    sizes = CompactionSizes(arguments.tables, arguments.files, arguments.rows)
-    with tempfile.TemporaryDirectory(prefix="gamelake-compaction-") as folder:
-        ours, peers = (Store(Location(uri=(Path(folder) / name).as_uri())) for name in ("ours", "peers"))
-        for store in (ours, peers):
-            fill(store, sizes)
-        with own_session("compaction", ours.location, REPOSITORY / "build" / "jars" / "spark") as spark:
-            # One table first, as the warm-up of the JVM for both.
-            _by_spark(spark, peers, [names_of(sizes)[0]])
-            _by_us(spark, ours, [names_of(sizes)[0]])
-            ours_seconds = _timed(lambda: _by_us(spark, ours, names_of(sizes)[1:]))
-            peers_seconds = _timed(lambda: _by_spark(spark, peers, names_of(sizes)[1:]))
-        same = all(_sum(ours, name) == _sum(peers, name) for name in names_of(sizes))
-    found = {"ours": round(ours_seconds, 1), "optimize": round(peers_seconds, 1), "same_rows": same}
-    print(json.dumps({**found, "times": round(peers_seconds / ours_seconds, 1)}))
-    return 0 if same else 1
+def measure(run: Run[CompactionSizes]) -> Iterator[Measurement]:
+    """Compact two lakehouses with the same tables.
+
+    Raises:
+        BenchmarkError: their rows differ.
+    """
+    names = names_of(run.settings)
+    ours, peers = (Store(Location(uri=(run.folder / name).as_uri())) for name in ("ours", "peers"))
+    for store in (ours, peers):
+        fill(store, run.settings)
+    with own_session("compaction", ours.location, SPARK_JARS) as spark:
+        # The first table warms the JVM up for both.
+        ways = {
+            _OURS: lambda number: _seconds(lambda: _by_us(spark, ours, names[1:] if number else names[:1])),
+            _PEER: lambda number: {
+                "s": seconds_of(lambda: _by_spark(spark, peers, names[1:] if number else names[:1]))
+            },
+        }
+        yield from alternate(_PART, ways, 1, run.emit)
+    if different := [name for name in names if _sum(ours, name) != _sum(peers, name)]:
+        raise BenchmarkError(f"the rows of {different} differ after compaction")
+
+
+def _seconds(work: Callable[[], None]) -> Values:
+    return {"s": seconds_of(work)}
 
 
 def names_of(sizes: CompactionSizes) -> list[str]:
@@ -82,15 +79,11 @@ def names_of(sizes: CompactionSizes) -> list[str]:
 def fill(store: Store, sizes: CompactionSizes) -> None:
     """Create the tables, with rows of a past day."""
     day = datetime.now(UTC).date() - timedelta(days=2)
-    with DeltaTables(store.location) as tables:
-        for name in names_of(sizes):
-            files = tuple(_file(store, name, day, number, sizes.rows) for number in range(sizes.files))
-            schema = delta_schema_json(COMMON_SCHEMA.append(pa.field("event_date", pa.date32())))
-            entry = TableFiles(table=name, partition_by=("event_date",), schema=schema, files=files)
-            tables.append(entry, BatchTransaction("bench", 0))
+    for name in names_of(sizes):
+        append(store, name, [(_rows(day, number, sizes.rows), str(day)) for number in range(sizes.files)])
 
 
-def _file(store: Store, table: str, day: date, number: int, rows: int) -> DataFile:
+def _rows(day: date, number: int, rows: int) -> pa.Table:
     moment = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(seconds=number)
     columns = {
         "event_id": [f"{number:08d}-{row:06d}" for row in range(rows)],
@@ -99,11 +92,7 @@ def _file(store: Store, table: str, day: date, number: int, rows: int) -> DataFi
         "gamer_id": [f"player-{row * 7919 % 1_000:04d}" for row in range(rows)],
     }
     arrays = [pa.array(columns.get(field.name, [None] * rows), field.type) for field in COMMON_SCHEMA]
-    content, statistics = encode_parquet(pa.Table.from_arrays(arrays, schema=COMMON_SCHEMA), frozenset({"event_id"}))
-    path = new_file_name(f"event_date={day}")
-    store.put(f"{table}/{path}", content.to_pybytes())
-    partition: dict[str, str | None] = {"event_date": str(day)}
-    return DataFile(path=path, size=content.size, rows=rows, partition=partition, statistics=statistics)
+    return pa.Table.from_arrays(arrays, schema=COMMON_SCHEMA)
 
 
 def _by_us(spark: SparkSession, store: Store, names: list[str]) -> None:
@@ -119,12 +108,6 @@ def _by_spark(spark: SparkSession, store: Store, names: list[str]) -> None:
         list(pool.map(lambda name: spark.sql(f"OPTIMIZE delta.`{store.location.child(name)}`").collect(), names))
 
 
-def _timed(work: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
 def _sum(store: Store, table: str) -> tuple[int, int, int]:
     """Number of files, of rows, and of distinct event ids."""
     handle = DeltaTable(store.location.child(table))
@@ -132,5 +115,16 @@ def _sum(store: Store, table: str) -> tuple[int, int, int]:
     return len(handle.file_uris()), len(ids), len(pc.unique(ids))
 
 
+BENCHMARK = Benchmark(
+    name="compaction",
+    measures="Measure compaction of small files against Spark's OPTIMIZE.",
+    settings=CompactionSizes(),
+    quick=CompactionSizes(tables=2, files=50),
+    measure=measure,
+    goals=(Goal("OPTIMIZE: seconds, relative to compaction", (5,), ratio(_PART, "s", _PEER, _OURS)),),
+    runs_spark=True,
+)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(BENCHMARK))

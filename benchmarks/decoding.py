@@ -6,13 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.traffic import CONTRACTS, VERSIONS
+from gamelake.delta.columns import merged
 from gamelake.layers.silver import EVENT_DATE, conform
+from gamelake.objects.store import Location, Store
 from gamelake.schemas.decoder import DecodedGroup, Decoder, MessageDecoder
 from gamelake.schemas.event_schemas import load_schemas
 from gamelake.schemas.registry import SchemaRegistry
 from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
-from gamelake.storage.columns import merged
-from gamelake.storage.store import Location, Store
 
 # One decoder for all tasks of a worker process, as in the fan-out.
 _decoders: dict[tuple[str, str], Decoder] = {}

@@ -23,7 +23,7 @@ from benchmarks.one_table import EventRows, consume_into_one_table
 from benchmarks.workload import ApproachResult, Workload
 from gamelake.layers.silver import EVENT_DATE
 
-# Of the events with one id the first one stays. Only ids and coordinates are sorted, not whole rows. A COPY for each
+# The first of the events with one id stays. Only ids and coordinates are sorted, not whole rows. A COPY for each
 # day takes half the CPU time of one COPY with PARTITION_BY, which copies all rows once more.
 _COPY = """
 COPY (

@@ -21,27 +21,27 @@ from pyspark.sql.streaming.query import StreamingQuery
 from benchmarks.background_compaction import background_compaction
 from benchmarks.decoding import process_decoder
 from benchmarks.fan_out_alone import GameTablesTopic
-from benchmarks.results import BatchTimes
 from benchmarks.spark import FrameRecords, trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import write_contract, write_rules
 from benchmarks.workload import Approach, ApproachResult, Workload, check_records, job_settings
 from gamelake.layers.bronze import RECORD_SCHEMA
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.logs import LogEvent
 from gamelake.model.naming import SILVER_EVENTS, game_of
-from gamelake.storage.manifests import BatchManifest
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.batch import BatchSummary, FanOut, OpenStream
-from gamelake.streaming.batch_records import BatchRecords
-from gamelake.streaming.dedup_window import DedupLimits
-from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.dedup.window import DedupLimits
+from gamelake.streaming.driver.batch import FanOut, OpenStream
+from gamelake.streaming.driver.observers import BatchSummary
+from gamelake.streaming.driver.runner import TriggerMode, fan_out, prepare, run_until, start
+from gamelake.streaming.driver.settings import IngestSettings
+from gamelake.streaming.kafka.batch_records import BatchRecords
+from gamelake.streaming.kafka.source import PlannedOffsets, SourceTopic
 from gamelake.streaming.plan import DedupPlan
-from gamelake.streaming.runner import TriggerMode, fan_out, prepare, run_until, start
-from gamelake.streaming.settings import IngestSettings
 
 NO_DEDUP = DedupLimits(window=timedelta(0))
-_BATCH_LOG = "gamelake.streaming.batch"
+_BATCH_LOG = "gamelake.streaming.driver.batch"
 _BATCH_COMMITTED = "batch_committed"
 _WINDOW = "10 minutes"
 _HEADERS = "array<struct<key: string, value: binary>>"
@@ -55,13 +55,13 @@ class BatchLogHandler(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
-        self.batches: list[BatchTimes] = []
+        self.batches: list[BatchSummary] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take the batch of a log line, if it reports one as committed."""
         event = record.msg
         if isinstance(event, LogEvent) and event.name == _BATCH_COMMITTED:
-            self.batches.append(times_of(msgspec.convert(event.fields, BatchSummary)))
+            self.batches.append(msgspec.convert(event.fields, BatchSummary))
 
     def __enter__(self) -> "BatchLogHandler":
         """Add the handler."""
@@ -82,19 +82,8 @@ def batch_of(line: str) -> BatchSummary | None:
     return msgspec.json.decode(line[line.index("{") :], type=BatchSummary)
 
 
-def times_of(batch: BatchSummary) -> BatchTimes:
-    """The figures of a batch that the results have."""
-    return BatchTimes(
-        records=batch.records,
-        tables=batch.tables,
-        files=batch.files,
-        decide_seconds=batch.decide_seconds,
-        commit_seconds=batch.commit_seconds,
-    )
-
-
 class Dedup(StrEnum):
-    """How duplicate events are removed."""
+    """The way in which duplicate events are removed."""
 
     BY_WINDOW = "by window"
     NONE = "none"
@@ -136,10 +125,13 @@ def _fan_out(
         settings = replace(settings, dedup=NO_DEDUP)
     spark = warm_session(workload.spark_jars)
     store = Store(settings.lakehouse.location)
-    with DeltaTables(settings.lakehouse.location) as delta_tables, BatchLogHandler() as log:
+    with (
+        stream_tables(settings.lakehouse.location) as delta_tables,
+        BatchLogHandler() as log,
+    ):
         source = prepare(settings, store, delta_tables)
         source = replace(source, topic=topic(settings.kafka, settings.topic))
-        body = fan_out(settings, source, store, spark.sparkContext.defaultParallelism)
+        body = fan_out(settings, source, spark.sparkContext.defaultParallelism)
         watch = Stopwatch.start(workload.kafka_pid)
         begin = start_deduplicated if dedup is Dedup.BY_SPARK else start
         query = begin(spark, settings, source, body, TriggerMode.AVAILABLE_NOW)

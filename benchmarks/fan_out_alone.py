@@ -10,23 +10,23 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from gamelake.streaming.batch_records import BatchRecords, KafkaRecords, RecordTask
-from gamelake.streaming.chunk import TableDay
-from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic
+from gamelake.schemas.decoder import Decoded
+from gamelake.streaming.kafka.batch_records import BatchRecords, KafkaRecords, RecordTask
+from gamelake.streaming.kafka.source import PlannedOffsets, SourceTopic
 from gamelake.streaming.plan import encode_report
-from gamelake.streaming.sorting import RecordCoordinates
-from gamelake.streaming.task import Chunk, FanOutTask, duplicate_filter, kafka_microseconds, offset_ranges
+from gamelake.streaming.tasks.chunk import TableDay
+from gamelake.streaming.tasks.sorting import RecordCoordinates
+from gamelake.streaming.tasks.task import Chunk, FanOutTask, duplicate_filter, kafka_microseconds, offset_ranges
 
 
 class GameTablesChunk(Chunk):
     """A chunk whose rows are those of game tables; a record without a row is in no table."""
 
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Decode and sort one batch of records, in the columns of `RECORD_SCHEMA`."""
+    def _add(self, batch: pa.RecordBatch, decoded: Decoded) -> None:
         self.records += len(batch)
         self._bytes += batch.column("value").nbytes
+        self._decoded_bytes += sum(group.columns.nbytes for group in decoded.groups)
         self._offsets.extend(offset_ranges(batch))
-        decoded = self._decoder.decode(batch.column("value"))
         partitions = batch.column("partition").cast(pa.int64())
         placement = RecordCoordinates(partitions, batch.column("offset"), kafka_microseconds(batch))
         for group in decoded.groups:
@@ -42,15 +42,13 @@ class GameTablesTask(FanOutTask):
         """Decode, sort and write all records; yield one row with a report (binary) per chunk."""
         chunk = GameTablesChunk(self.plan, duplicate_filter(self.plan))
         for batch in batches:
-            chunk.take(batch)
-            if chunk.is_full():
-                yield encode_report(chunk.flush())
+            yield from map(encode_report, chunk.take(batch))
         if chunk.records:
             yield encode_report(chunk.flush())
 
 
 class GameTablesRecords(KafkaRecords):
-    """Records of a batch, of which tasks write game tables alone."""
+    """Return records of a batch whose tasks write game tables alone."""
 
     def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
         """See `BatchRecords`."""

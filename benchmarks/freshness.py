@@ -5,22 +5,23 @@ import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from statistics import median
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.fan_out import batch_of, times_of
-from benchmarks.results import BatchTimes, FreshnessMeasurement, Lap
+from benchmarks.fan_out import batch_of
+from benchmarks.results import Values, percentiles
 from benchmarks.steady import FIRST_EVENTS, log_of, running_jobs, simulate, wait_for
-from benchmarks.stopwatch import Stopwatch
+from benchmarks.stopwatch import Lap, Stopwatch
 from benchmarks.traffic import PARTITIONS
 from benchmarks.workload import Workload, location_of
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.model.arrays import Floats
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.store import Store
-from gamelake.streaming.batch import BatchSummary
+from gamelake.objects.store import Store
+from gamelake.streaming.driver.observers import BatchSummary
 from tools.embedded.kafka import create_topic
 
 RATE = 20_000
@@ -29,8 +30,6 @@ DURATION = timedelta(seconds=60)
 WARM_UP = timedelta(seconds=15)
 _PATIENCE = timedelta(seconds=120)
 _STREAM = "ingest_events"
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class _Run:
     lap: Lap
 
 
-def measure(workload: Workload, round_number: int) -> FreshnessMeasurement:
+def measure(workload: Workload) -> Values:
     """Run the job and the simulator concurrently, then compute the age of the rows.
 
     Raises:
@@ -53,17 +52,14 @@ def measure(workload: Workload, round_number: int) -> FreshnessMeasurement:
     create_topic(workload.bootstrap_servers, workload.topic, PARTITIONS)
     run = _run_job(workload)
     ages, batches = _ages(workload, run)
-    p50, p95, greatest = np.percentile(ages, [50, 95, 100])
-    return FreshnessMeasurement(
-        round=round_number,
-        events=len(ages),
-        rate=RATE,
-        p50=round(float(p50), 3),
-        p95=round(float(p95), 3),
-        max=round(float(greatest), 3),
-        lap=run.lap,
-        batches=batches,
-    )
+    return percentiles(ages) | {
+        "events": len(ages),
+        "batches": len(batches),
+        "files per table and batch": sum(each.files for each in batches) / sum(each.tables for each in batches),
+        "decide s": median(each.decide_seconds for each in batches),
+        "commit s": median(each.commit_seconds for each in batches),
+        "cores busy": round((run.lap.cpu_seconds or 0) / run.lap.seconds, 2),
+    }
 
 
 def _run_job(workload: Workload) -> _Run:
@@ -87,18 +83,18 @@ def _batches(workload: Workload) -> tuple[BatchSummary, ...]:
     return tuple(batch for line in lines if (batch := batch_of(line)) is not None)
 
 
-def _ages(workload: Workload, run: _Run) -> tuple[Floats, tuple[BatchTimes, ...]]:
+def _ages(workload: Workload, run: _Run) -> tuple[Floats, list[BatchSummary]]:
     """Seconds from ingest to commit of each event after the warm-up, and the batches that these events came in."""
     manifests = Manifests(Store(location_of(workload)), _STREAM)
     first = run.steady_since + WARM_UP.total_seconds()
-    ages, batches = [], []
+    ages, batches = list[Floats](), list[BatchSummary]()
     for batch in run.batches:
         ingested = _ingest_seconds(workload, manifests.read(batch.batch))
         ingested = ingested[ingested >= first]
         if len(ingested):
             ages.append(datetime.fromisoformat(batch.committed_at).timestamp() - ingested)
-            batches.append(times_of(batch))
-    return np.concatenate(ages), tuple(batches)
+            batches.append(batch)
+    return np.concatenate(ages), batches
 
 
 def _ingest_seconds(workload: Workload, manifest: BatchManifest | None) -> Floats:

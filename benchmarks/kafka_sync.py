@@ -4,16 +4,16 @@ One broker has two topics, one synced before each acknowledgement and one left t
 so that a machine that slows down slows both alike.
 """
 
-import argparse
-import statistics
-import tempfile
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from confluent_kafka import Producer
 
+from benchmarks.harness import Benchmark, Run, alternate, main, option
+from benchmarks.results import Measurement, Values
 from services.gateway.kafka_producer import PRODUCER_SETTINGS
 from tools.embedded import EmbeddedKafka
 from tools.embedded.kafka import SYNCED, UNSYNCED_TOPIC, create_topic
@@ -28,53 +28,30 @@ _TOPICS = {"synced": {}, "left to the kernel": UNSYNCED_TOPIC}
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """One round of one topic.
+class SyncSettings:
+    """Options of the benchmark."""
 
-    Attributes:
-        records_per_second: of records that are sent all at once.
-        seconds: from each request's first record to the acknowledgement of its last, at a fixed rate.
-    """
-
-    records_per_second: float
-    seconds: Sequence[float]
-
-    def percentile(self, share: float) -> float:
-        """Milliseconds within which this share of the requests was acknowledged."""
-        return sorted(self.seconds)[int(share * (len(self.seconds) - 1))] * 1000
+    rounds: int = option(3, "rounds of both topics")
 
 
-def main() -> None:
-    """Print a table: the median of each figure over the rounds, with the least and the greatest."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.kafka_sync", description=__doc__)
-    parser.add_argument("--directory", type=Path, default=Path("build"), help="on the disk to measure")
-    parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    given.directory.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(dir=given.directory) as folder,
-        EmbeddedKafka(Path(folder) / "kafka", SYNCED) as kafka,
-    ):
-        rounds = _measure(kafka, given.rounds)
-    print("| records are | records/s, sent at once | ms until 50 % of requests are acknowledged | 95 % | 99 % |")
-    print("| --- | --- | --- | --- | --- |")
-    for name, each in rounds.items():
-        latencies = [_spread([one.percentile(share) for one in each], ".1f") for share in (0.5, 0.95, 0.99)]
-        print(f"| {name} | {_spread([one.records_per_second for one in each], ',.0f')} | {' | '.join(latencies)} |")
+def measure(run: Run[SyncSettings]) -> Iterator[Measurement]:
+    """Send to both topics in turn."""
+    with EmbeddedKafka(run.folder / "kafka", SYNCED) as kafka:
+        topics = {}
+        for name, config in _TOPICS.items():
+            topic = name.replace(" ", "-")
+            create_topic(kafka.bootstrap_servers, topic, _PARTITIONS, config)
+            topics[name] = partial(_round, _Requests(kafka.bootstrap_servers, topic))
+        yield from alternate("records are", topics, run.settings.rounds, run.emit)
 
 
-def _measure(kafka: EmbeddedKafka, rounds: int) -> dict[str, list[Round]]:
-    producers = {}
-    for name, config in _TOPICS.items():
-        topic = name.replace(" ", "-")
-        create_topic(kafka.bootstrap_servers, topic, _PARTITIONS, config)
-        producers[name] = _Requests(kafka.bootstrap_servers, topic)
-        producers[name].send_at_once(_WARM_UP)
-    measured: dict[str, list[Round]] = {name: [] for name in _TOPICS}
-    for _ in range(rounds):
-        for name, producer in producers.items():
-            measured[name].append(Round(producer.send_at_once(_SENT_AT_ONCE), producer.send_at_a_rate()))
-    return measured
+def _round(requests: "_Requests", number: int) -> Values:
+    """Records per second when all are sent at once, and milliseconds until requests at a rate are acknowledged."""
+    if number < 1:
+        return {"records/s, sent at once": requests.send_at_once(_WARM_UP)}
+    rate, seconds = requests.send_at_once(_SENT_AT_ONCE), sorted(requests.send_at_a_rate())
+    latencies = {f"p{share} ms": seconds[share * (len(seconds) - 1) // 100] * 1000 for share in (50, 95, 99)}
+    return {"records/s, sent at once": rate, **latencies}
 
 
 class _Requests:
@@ -121,9 +98,14 @@ class _Requests:
         self._producer.produce_batch(self._topic, records, on_delivery=acknowledged)
 
 
-def _spread(values: Sequence[float], form: str) -> str:
-    return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
+BENCHMARK = Benchmark(
+    name="kafka-sync",
+    measures="Measure the cost of Kafka syncing before it acknowledges, on the disk of build.",
+    settings=SyncSettings(),
+    quick=SyncSettings(rounds=1),
+    measure=measure,
+)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(BENCHMARK))

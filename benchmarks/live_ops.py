@@ -4,9 +4,6 @@ Kafka, registry, job, and the simulator at a steady rate run on this machine. An
 state of its batch is in the topic; the offsets in the manifests show which batch has an event.
 """
 
-import argparse
-import json
-import os
 import sys
 import time
 from collections import defaultdict
@@ -16,49 +13,52 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from confluent_kafka import Consumer, Message, TopicPartition
 from google.protobuf.message_factory import GetMessageClass
 
-from benchmarks.steady import FIRST_EVENTS, running_jobs, simulate, test_bed, wait_for
+from benchmarks.goals import Goal, figure_of
+from benchmarks.harness import Benchmark, Run, main
+from benchmarks.results import Measurement, percentiles
+from benchmarks.steady import FIRST_EVENTS, SteadyRate, running_jobs, simulate, test_bed, wait_for
 from benchmarks.traffic import PARTITIONS
-from benchmarks.workload import RecordsMissingError, Workload, location_of
-from gamelake.model.errors import GamelakeError
+from benchmarks.workload import Workload, location_of
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.model.arrays import Floats
+from gamelake.objects.store import Store
 from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
 from gamelake.schemas.framing import HEADER_BYTES
 from gamelake.serving.live_ops.query import PLAYER_STATE_PROTO
-from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.store import Store
-from tools.embedded import ServiceError
-from tools.embedded.java import spark_environment
 from tools.embedded.kafka import create_topic
 
+_DELAY = "delay"
 _PLAYERS, _SIGNALS = "live-ops.player-state", "live-ops.signals"
 _GAMES, _WARM_UP = 30, timedelta(seconds=15)
 _PATIENCE = timedelta(minutes=3)
 
 
-def measure(workload: Workload, rate: int, seconds: int) -> dict[str, float]:
+def measure(run: Run[SteadyRate]) -> Iterator[Measurement]:
     """Run the job and the simulator, then compute the delay of each event from the topics.
 
     Raises:
         RecordsMissingError: the job did not commit everything in time.
         ServiceError: a program ended.
     """
-    create_topic(workload.bootstrap_servers, _PLAYERS, PARTITIONS, {"cleanup.policy": "compact"})
-    create_topic(workload.bootstrap_servers, _SIGNALS, 1)
-    with running_jobs(workload, "live_ops") as jobs:
-        simulate(workload, FIRST_EVENTS, rate=0, games=_GAMES)
-        wait_for(FIRST_EVENTS, partial(_records, workload), jobs, _PATIENCE)
-        steady_since = time.time() + _WARM_UP.total_seconds()
-        simulate(workload, rate * seconds, rate=rate, games=_GAMES)
-        wait_for(FIRST_EVENTS + rate * seconds, partial(_records, workload), jobs, _PATIENCE)
-    took = _took(workload, steady_since)
-    p50, p95, most = np.percentile(took, [50, 95, 100])
-    return {"rate": rate, "seconds": seconds, "events": len(took), "p50": p50, "p95": p95, "max": most}
+    events = run.settings.rate * run.settings.seconds
+    with test_bed(run.folder) as workload:
+        create_topic(workload.bootstrap_servers, _PLAYERS, PARTITIONS, {"cleanup.policy": "compact"})
+        create_topic(workload.bootstrap_servers, _SIGNALS, 1)
+        with running_jobs(workload, "live_ops") as jobs:
+            simulate(workload, FIRST_EVENTS, rate=0, games=_GAMES)
+            wait_for(FIRST_EVENTS, partial(_records, workload), jobs, _PATIENCE)
+            steady_since = time.time() + _WARM_UP.total_seconds()
+            simulate(workload, events, rate=run.settings.rate, games=_GAMES)
+            wait_for(FIRST_EVENTS + events, partial(_records, workload), jobs, _PATIENCE)
+        took = _took(workload, steady_since)
+    values = percentiles(took) | {"events": len(took)}
+    yield Measurement(part=_DELAY, subject=_PLAYERS, values=values)
 
 
-def _took(workload: Workload, since: float) -> npt.NDArray[np.float64]:
+def _took(workload: Workload, since: float) -> Floats:
     """Seconds from each event's arrival in Kafka to that of the last state of its batch."""
     published = _published(workload)
     arrived: dict[int, list[float]] = defaultdict(list)
@@ -112,22 +112,16 @@ def _records(workload: Workload) -> int:
     return sum(manifest.records for manifest in _manifests(workload))
 
 
-def main() -> int:
-    """Measure, and print the results as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.live_ops", description=__doc__)
-    parser.add_argument("--rate", type=int, default=20_000, help="events per second; default: %(default)s")
-    parser.add_argument("--seconds", type=int, default=90, help="how long; default: %(default)s")
-    arguments = parser.parse_args()
-    os.environ |= spark_environment()
-    try:
-        with test_bed("live-ops") as workload:
-            found = measure(workload, arguments.rate, arguments.seconds)
-    except (GamelakeError, ServiceError, RecordsMissingError) as error:
-        print(f"benchmarks.live_ops: {error}", file=sys.stderr)
-        return 1
-    print(json.dumps({name: round(value, 3) for name, value in found.items()}))
-    return 0
+BENCHMARK = Benchmark(
+    name="live-ops",
+    measures="Measure the delay from an event to its player's published state.",
+    settings=SteadyRate(),
+    quick=SteadyRate(rate=2_000, seconds=25),
+    measure=measure,
+    goals=(Goal("delay, p95", (5,), figure_of(_DELAY, _PLAYERS, "p95 s"), " s", at_most=True),),
+    runs_spark=True,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(BENCHMARK))

@@ -7,10 +7,10 @@ with random numbers, a random trace id, and a device and settings out of short l
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.traffic import CONTRACTS, GAME_NAMES, PARTITIONS, VERSIONS, Filled, send_all
+from gamelake.model.arrays import Bytes
 from gamelake.schemas.event_schemas import EventSchema, load_schemas, register
 from tools.embedded.kafka import create_topic
 from tools.simulator.columns import EventContext
@@ -19,7 +19,7 @@ from tools.simulator.spec import NO_BAD_EVENTS, TrafficSpec
 from tools.simulator.text import fixed_width_text, hex_text
 from tools.simulator.traffic import TrafficGenerator
 
-# Together with the event's other fields some 1,024 bytes.
+# Together with the event's other fields about 1,024 bytes.
 _MOVES, _DIGITS, _TRACE_BYTES = 537, 6, 16
 _ALPHABET = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", np.uint8)
 _COUNTERS = ("coins", "gems", "lives", "stars", "boosts", "streak")
@@ -72,13 +72,13 @@ def long_attributes(count: int, random: np.random.Generator) -> pa.MapArray:
     return pa.MapArray.from_arrays(offsets, keys, pa.concat_arrays(list(texts.values())).take(pa.array(order)))
 
 
-def _moves(count: int, random: np.random.Generator) -> npt.NDArray[np.uint8]:
+def _moves(count: int, random: np.random.Generator) -> Bytes:
     """Characters of which the n-th is as frequent as 1 / n: 4.3 bits of information in each."""
     weights = 1 / np.arange(1, len(_ALPHABET) + 1)
     return _ALPHABET[np.searchsorted(np.cumsum(weights / weights.sum()), random.random((count, _MOVES)))]
 
 
-def _states(count: int, random: np.random.Generator) -> npt.NDArray[np.uint8]:
+def _states(count: int, random: np.random.Generator) -> Bytes:
     """JSON objects with a random number of six digits for each counter."""
     pattern = "{" + ",".join(f'"{name}":1{"#" * (_DIGITS - 1)}' for name in _COUNTERS) + "}"
     text = np.tile(np.frombuffer(pattern.encode(), np.uint8), (count, 1))
@@ -87,7 +87,7 @@ def _states(count: int, random: np.random.Generator) -> npt.NDArray[np.uint8]:
     return text
 
 
-def _random_bytes(count: int, random: np.random.Generator) -> npt.NDArray[np.uint8]:
+def _random_bytes(count: int, random: np.random.Generator) -> Bytes:
     return np.frombuffer(random.bytes(count * _TRACE_BYTES), np.uint8).reshape(count, _TRACE_BYTES)
 
 

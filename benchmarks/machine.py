@@ -7,15 +7,20 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.results import MachineInfo
+from benchmarks.results import Machine
 from tools.embedded.java import find_java_home
+from tools.embedded.kafka import JARS as KAFKA_JARS
+from tools.embedded.process import ServiceMissingError
+from tools.embedded.service import REPOSITORY
+
+SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
 
 _PACKAGES = ("pyspark", "deltalake", "ptars", "pyarrow", "confluent-kafka", "protobuf")
 
 
-def this_machine(spark_jars: Path, kafka_jars: Path) -> MachineInfo:
-    """Describe the machine; versions of jars are read from their names."""
-    return MachineInfo(
+def this_machine() -> Machine:
+    """Describe the machine; read the versions of jars from their names."""
+    return Machine(
         cores=os.cpu_count() or 0,
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         cpu_model=cpu_model(),
@@ -24,8 +29,8 @@ def this_machine(spark_jars: Path, kafka_jars: Path) -> MachineInfo:
             **{package: version(package) for package in _PACKAGES},
             "python": platform.python_version(),
             "java": _java_version(),
-            "delta": _jar_version(spark_jars, "delta-spark_"),
-            "kafka": _jar_version(kafka_jars, "kafka_"),
+            "delta": _jar_version(SPARK_JARS, "delta-spark_"),
+            "kafka": _jar_version(KAFKA_JARS, "kafka_"),
         },
     )
 
@@ -45,7 +50,10 @@ def cpu_model() -> str:
 
 
 def _java_version() -> str:
-    release = find_java_home() / "release"
+    try:
+        release = find_java_home() / "release"
+    except ServiceMissingError:
+        return "unknown"
     found = re.search(r'^JAVA_VERSION="(.+)"$', release.read_text(), re.MULTILINE) if release.is_file() else None
     return found[1] if found else "unknown"
 

@@ -1,7 +1,7 @@
 """A program without Spark that consumes a topic into one Delta table, exactly once; what appends rows is given to it.
 
 Each append also commits, as one Delta transaction for each Kafka partition, the offset up to which the table has the
-partition. A restarted program goes on from there, so no record is lost or appended twice.
+partition. A restarted program continues from there, so no record is lost or appended twice.
 Source: Delta Transaction Log Protocol, heading "Transaction Identifiers".
 """
 
@@ -97,7 +97,7 @@ def consume_into_one_table(workload: Workload, append: Append, rows_per_append: 
 
 
 def stored_offsets(table: DeltaTable, topic: str) -> dict[int, int]:
-    """The offset to go on from, by partition; partitions of which the table has nothing are left out."""
+    """Return the offset to continue from, by partition, for each partition that the table has rows of."""
     stored = {number: table.transaction_version(_application(topic, number)) for number in range(PARTITIONS)}
     return {number: offset for number, offset in stored.items() if offset is not None}
 

@@ -1,147 +1,108 @@
-"""The results of a run, as they are stored in a JSON file."""
+"""The results of a benchmark: samples in one form for all benchmarks, one JSON file for each run."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
+import numpy as np
 
-MILLION = MEGABYTE = 1_000_000
+from gamelake.model.arrays import Floats
+from tools.embedded.service import REPOSITORY
 
+RESULTS = REPOSITORY / "benchmarks" / "results"
+MILLION, MIB = 1_000_000, 2**20
 
-class MachineInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine that figures were measured on."""
-
-    cores: int
-    memory_bytes: int
-    cpu_model: str
-    system: str
-    versions: dict[str, str]
+# By the name of the figure, which contains its unit.
+Values: TypeAlias = dict[str, float]
 
 
-class Lap(msgspec.Struct, frozen=True, kw_only=True):
-    """Wall time, and CPU time (user and system) of the approach's process tree, of Kafka, and of all other processes.
-
-    CPU times are None on systems other than Linux.
-    """
-
-    seconds: float
-    cpu_seconds: float | None
-    kafka_cpu_seconds: float | None
-    other_cpu_seconds: float | None
+class BenchmarkError(Exception):
+    """A measurement is invalid or could not be made; the message names the cause."""
 
 
-class BatchTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds of the two parts of a micro-batch, and what it wrote."""
-
-    records: int
-    tables: int
-    files: int
-    decide_seconds: float
-    commit_seconds: float
-
-
-class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of an approach.
+class Measurement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One measurement.
 
     Attributes:
-        way: its name.
-        records: that it moved.
-        value_bytes: of the values of these records; 0 in results from before it was measured.
+        part: names the part of the benchmark; all samples of a part are in one table.
+        subject: names what was measured: a pipeline, a query, a table.
+        round: counts from 1.
+        values: has the figures.
     """
 
-    way: str
-    round: int
-    records: int
-    lap: Lap
-    trigger_seconds: float = 0
-    batches: tuple[BatchTimes, ...] = ()
-    files: int = 0
-    game_table_bytes: int = 0
-    value_bytes: int = 0
-
-    @property
-    def rate(self) -> float:
-        """Records per second, from the query's start to its end."""
-        return self.records / self.lap.seconds
-
-    @property
-    def trigger_rate(self) -> float:
-        """Records per second of the micro-batches alone, as Spark measures them: without start and end of the query."""
-        return self.records / (self.trigger_seconds or self.lap.seconds)
-
-    @property
-    def megabytes_per_second(self) -> float | None:
-        """Record values per second, in units of 1,000,000 bytes; None in results from before it was measured."""
-        return self.value_bytes / MEGABYTE / self.lap.seconds if self.value_bytes else None
-
-    @property
-    def megabytes_per_cpu_second(self) -> float | None:
-        """Record values per CPU second of the process tree, so per core; None if either was not measured."""
-        return self.value_bytes / MEGABYTE / self.lap.cpu_seconds if self.value_bytes and self.lap.cpu_seconds else None
-
-    @property
-    def cpu_seconds_per_million(self) -> float | None:
-        """CPU seconds of the process tree for a million records; None if they were not measured."""
-        return None if self.lap.cpu_seconds is None else self.lap.cpu_seconds * MILLION / self.records
+    part: str
+    subject: str
+    values: Values
+    round: int = 1
 
 
-class CommitTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds for one commit to each of `tables` tables, one value per repetition."""
+class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The machine that figures were measured on, with versions by component."""
 
-    round: int
-    tables: int
-    seconds: tuple[float, ...]
-
-
-class FreshnessMeasurement(msgspec.Struct, frozen=True, kw_only=True):
-    """Age of events at the last commit of their batch, in seconds, in a run at a steady rate."""
-
-    round: int
-    events: int
-    rate: int
-    p50: float
-    p95: float
-    max: float
-    lap: Lap
-    batches: tuple[BatchTimes, ...]
+    cores: int
+    cpu_model: str
+    memory_bytes: int = 0
+    system: str = ""
+    versions: dict[str, str] = {}
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
-    """A run with all its measurements."""
+    """A run: when (UTC) and at which commit, where, with which settings, and all samples in their order."""
 
+    benchmark: str
     measured_at: str
     commit: str
-    events: int
-    wire_bytes_per_event: float
-    machine: MachineInfo
-    measurements: tuple[Measurement, ...] = ()
-    commits: tuple[CommitTimes, ...] = ()
-    freshness: tuple[FreshnessMeasurement, ...] = ()
+    machine: Machine
+    settings: dict[str, object]
+    samples: tuple[Measurement, ...]
 
-    def of(self, way: str) -> tuple[Measurement, ...]:
-        """The measurements of an approach, by round."""
-        return tuple(each for each in self.measurements if each.way == way)
+    def of(self, part: str, subject: str | None = None) -> list[Measurement]:
+        """Return the samples of a part, or those of one of its subjects."""
+        return [each for each in self.samples if each.part == part and subject in (None, each.subject)]
+
+    def subjects(self, part: str) -> list[str]:
+        """Return the subjects of a part in their order."""
+        return list(dict.fromkeys(each.subject for each in self.of(part)))
+
+    def values(self, part: str, subject: str, figure: str) -> list[float]:
+        """Return a figure of each sample that has it."""
+        return [each.values[figure] for each in self.of(part, subject) if figure in each.values]
+
+    def figures(self, part: str) -> list[str]:
+        """Return the names of a part's figures in their order."""
+        return list(dict.fromkeys(name for each in self.of(part) for name in each.values))
 
 
-def save(results: Results, folder: Path) -> Path:
-    """Write the results under their date and commit, and as the latest."""
-    return write_json(results, folder, f"{results.measured_at[:10]}-{results.commit}", "latest")
+def percentiles(seconds: Sequence[float] | Floats) -> Values:
+    """Return how long most measurements took, half of them, and the longest."""
+    p95, p50, most = np.percentile(seconds, [95, 50, 100])
+    return {"p95 s": float(p95), "p50 s": float(p50), "max s": float(most)}
 
 
-def save_part(results: Results, folder: Path) -> Path:
-    """Write the results of some benchmarks under their date and commit; `latest` stays that of a whole run."""
-    return write_json(results, folder, f"part-{results.measured_at[:10]}-{results.commit}")
-
-
-def write_json(content: msgspec.Struct, folder: Path, *names: str) -> Path:
-    """Write the same content under each of the names; returns the first file."""
+def save(results: Results, folder: Path, prefix: str = "") -> Path:
+    """Write the results under benchmark, date and commit; return the file."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
-    paths = [folder / f"{name}.json" for name in names]
-    for path in paths:
-        path.write_bytes(text)
-    return paths[0]
+    path = folder / f"{prefix}{results.benchmark}-{results.measured_at[:10]}-{results.commit}.json"
+    encoded = msgspec.structs.asdict(results) | {"samples": []}
+    head = msgspec.json.format(msgspec.json.encode(encoded), indent=1).decode()
+    lines = ",\n".join(f"  {msgspec.json.encode(each).decode()}" for each in results.samples)
+    path.write_text(head.replace('"samples": []', f'"samples": [\n{lines}\n ]') + "\n", encoding="utf-8")
+    return path
 
 
 def load(path: Path) -> Results:
     """Read results."""
     return msgspec.json.decode(path.read_bytes(), type=Results)
+
+
+def latest(benchmark: str, folder: Path = RESULTS) -> Results:
+    """Return the newest results of a benchmark.
+
+    Raises:
+        BenchmarkError: the folder has none.
+    """
+    runs: Sequence[Results] = [load(path) for path in folder.glob(f"{benchmark}-2*.json")]
+    if not runs:
+        raise BenchmarkError(f"{folder} has no results of {benchmark}: run the benchmark")
+    return max(runs, key=lambda run: run.measured_at)

@@ -6,42 +6,49 @@ the rise of a straight line over the rest, in per cent of its mean. CPU times ar
 time of a commit has the waits for cores that maintenance uses as well.
 """
 
-import argparse
-import json
 import resource
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from multiprocessing import Queue, get_context
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import numpy as np
 
 from benchmarks.commits import SmallFiles, game_tables
+from benchmarks.goals import Goal, figure_of
+from benchmarks.harness import Benchmark, Run, main, option
+from benchmarks.results import MIB, BenchmarkError, Measurement, Values
 from benchmarks.tenths import by_tenth, slope
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.listing import appended_tables
+from gamelake.delta.log.codec import live_files
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.maintenance.vacuum import TableVacuum
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.listing import appended_tables
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables, open_table
+from gamelake.objects.store import Location, Store
 
 _COMMIT_THREADS = 8
 _PAGE = resource.getpagesize()
-_MIB = 2**20
+_COMMITS, _SUBJECT = "commits", "commits during maintenance"
 # Readers take far less time; older files are deleted, or the disk would fill in a long run.
 _RETENTION = timedelta(seconds=60)
-_AT_MOST = {"commit_slope": 5.0, "commit_cpu_slope": 5.0, "memory_slope": 2.0}
+
+
+@dataclass(frozen=True, slots=True)
+class SoakSettings:
+    """Options of the benchmark."""
+
+    batches: int = option(10_000, "batches to commit")
+    tables: int = option(32, "tables of each batch")
+    pause: float = option(0.0, "seconds between two batches")
 
 
 @dataclass(slots=True)
@@ -54,54 +61,64 @@ class SoakSamples:
     open_files: list[int] = field(default_factory=list)
 
 
-def main() -> int:
-    """Measure, and print the results as JSON; 1 if a slope is above its bound."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
-    parser.add_argument("--batches", type=int, default=10_000, help="default: %(default)s")
-    parser.add_argument("--tables", type=int, default=32, help="default: %(default)s")
-    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two batches; default: %(default)s")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="gamelake-soak-") as folder:
-        place = Location(uri=Path(folder).as_uri())
-        context = get_context("spawn")
-        stop, results = context.Event(), context.Queue()
-        maintenance = context.Process(target=_run_maintenance, args=(place, stop, results))
-        maintenance.start()
-        try:
-            found = _stream(place, arguments)
-        finally:
-            stop.set()
-            done = results.get(timeout=600)
-            maintenance.join()
-    return _print(found, done)
+def measure(run: Run[SoakSettings]) -> Iterator[Measurement]:
+    """Commit batches while another process maintains their tables.
+
+    Raises:
+        BenchmarkError: maintenance failed.
+    """
+    place = Location(uri=run.folder.as_uri())
+    context = get_context("spawn")
+    stop, results = context.Event(), context.Queue()
+    maintenance = context.Process(target=_run_maintenance, args=(place, stop, results))
+    maintenance.start()
+    try:
+        found = _stream(place, run.settings)
+    finally:
+        stop.set()
+        done, errors = results.get(timeout=600)
+        maintenance.join()
+    if errors:
+        raise BenchmarkError(f"maintenance failed: {errors}")
+    yield from _samples(found, done)
 
 
-def _run_maintenance(place: Location, stop: Event, results: "Queue[dict[str, Any]]") -> None:
-    """All maintenance tasks, in their own process, as in production."""
-    maintenance = _Maintenance(Store(place), stop)
-    threads = [
-        Thread(target=work)
-        for work in (maintenance.compact, maintenance.vacuum, maintenance.clean_logs, maintenance.read)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    results.put(
-        {
-            "packed_files": maintenance.compacted,
-            "vacuumed_files": maintenance.vacuumed,
-            "tidied_files": maintenance.deleted_entries,
-            "reads": maintenance.reads,
-            "errors": maintenance.errors[:5],
-        }
-    )
+def _run_maintenance(place: Location, stop: Event, results: "Queue[tuple[Values, list[str]]]") -> None:
+    """Repeat all maintenance tasks until the stream ends, in their own process, as in production."""
+    store, done, errors = Store(place), Counter[str](), list[str]()
+    rule = CompactionRule(target_bytes=MIB, hot_files=50, today=datetime.now(UTC).date())
+
+    def clean_log(table: str) -> int:
+        cleanup = LogCleanup(store=store, since=datetime.now(UTC) - _RETENTION)
+        return sum(plan.carry_out(store).deleted_files for plan in cleanup.plans([table]))
+
+    def repeat(name: str, pause: float, work: Callable[[str], int]) -> None:
+        while not stop.wait(pause):
+            for table in appended_tables(store):
+                try:
+                    done[name] += 0 if stop.is_set() else work(table)
+                except Exception as error:  # maintenance must not end the stream; the run counts as failed
+                    errors.append(f"{name}: {type(error).__name__}: {error}")
+
+    tasks: dict[str, tuple[float, Callable[[str], int]]] = {
+        "compacted files": (1, lambda table: TableCompaction(place, table, rule)().files_before),
+        "vacuumed files": (
+            10,
+            lambda table: TableVacuum(store, table, datetime.now(UTC) - _RETENTION).run().replaced_files,
+        ),
+        "deleted log entries": (15, clean_log),
+        "reads": (0.5, lambda table: bool(live_files(open_table(place, table)))),
+    }
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        for name, (pause, work) in tasks.items():
+            pool.submit(repeat, name, pause, work)
+    results.put((dict(done), errors[:5]))
 
 
-def _stream(place: Location, arguments: argparse.Namespace) -> SoakSamples:
-    found, files = SoakSamples(), SmallFiles(place, game_tables(arguments.tables))
+def _stream(place: Location, settings: SoakSettings) -> SoakSamples:
+    found, files = SoakSamples(), SmallFiles(place, game_tables(settings.tables))
     with DeltaTables(place) as tables, ThreadPoolExecutor(_COMMIT_THREADS) as pool:
-        for version in range(arguments.batches):
+        for version in range(settings.batches):
             batch, transaction = files.next(), BatchTransaction("soak", version)
             started, cpu_before = time.perf_counter(), time.process_time()
             list(pool.map(lambda entry: tables.append(entry, transaction), batch))  # noqa: B023 # done before the next
@@ -111,7 +128,7 @@ def _stream(place: Location, arguments: argparse.Namespace) -> SoakSamples:
             found.open_files.append(sum(1 for _ in Path("/proc/self/fd").iterdir()))
             if not version:
                 _forget_soon(place, batch)
-            time.sleep(arguments.pause)
+            time.sleep(settings.pause)
     return found
 
 
@@ -122,85 +139,43 @@ def _forget_soon(place: Location, batch: Sequence[TableFiles]) -> None:
         open_table(place, entry.table).alter.set_table_properties(kept)
 
 
-@dataclass(slots=True)
-class _Maintenance:
-    """Maintenance concurrent with the stream, until it is stopped; errors are collected."""
-
-    store: Store
-    stop: Event
-    compacted: int = 0
-    vacuumed: int = 0
-    deleted_entries: int = 0
-    reads: int = 0
-    errors: list[str] = field(default_factory=list)
-
-    def compact(self) -> None:
-        rule = CompactionRule(target_bytes=_MIB, hot_files=50, today=datetime.now(UTC).date())
-        while not self.stop.wait(1):
-            for table in self._tables():
-                self._try(lambda: self._compact(TableCompaction(self.store.location, table, rule)))  # noqa: B023 # at once
-
-    def vacuum(self) -> None:
-        while not self.stop.wait(10):
-            for table in self._tables():
-                self._try(lambda: self._vacuum(table))  # noqa: B023 # at once
-
-    def clean_logs(self) -> None:
-        while not self.stop.wait(15):
-            self._try(self._clean_logs)
-
-    def read(self) -> None:
-        while not self.stop.wait(0.5):
-            for table in self._tables():
-                self._try(lambda: self._read(table))  # noqa: B023 # at once
-
-    def _tables(self) -> Sequence[str]:
-        return [] if self.stop.is_set() else appended_tables(self.store)
-
-    def _compact(self, compaction: TableCompaction) -> None:
-        self.compacted += compaction().files_before
-
-    def _vacuum(self, table: str) -> None:
-        vacuum = TableVacuum(self.store, table, datetime.now(UTC) - _RETENTION)
-        self.vacuumed += vacuum.run().replaced_files
-
-    def _clean_logs(self) -> None:
-        cleanup = LogCleanup(store=self.store, since=datetime.now(UTC) - _RETENTION)
-        self.deleted_entries += sum(plan.carry_out(self.store).deleted_files for plan in cleanup.plans(self._tables()))
-
-    def _read(self, table: str) -> None:
-        self.reads += len(live_files(open_table(self.store.location, table))) > 0
-
-    def _try(self, work: Callable[[], None]) -> None:
-        if self.stop.is_set():
-            return
-        try:
-            work()
-        except Exception as error:  # maintenance must not end the stream; the run counts as failed
-            self.errors.append(f"{type(error).__name__}: {error}")
-
-
-def _print(found: SoakSamples, done: Mapping[str, Any]) -> int:
+def _samples(found: SoakSamples, done: Values) -> Iterator[Measurement]:
+    """Yield the figures of the whole run, and those of each tenth as a round."""
+    p50, p95, most = (float(each) * 1000 for each in np.percentile(found.seconds, (50, 95, 100)))
     slopes = {
-        "commit_slope": slope(found.seconds),
-        "commit_cpu_slope": slope(found.cpu_seconds),
-        "memory_slope": slope(found.memory),
+        "slope of a commit": slope(found.seconds),
+        "slope of its CPU time": slope(found.cpu_seconds),
+        "slope of memory": slope(found.memory),
     }
+    whole = {"p50 ms": p50, "p95 ms": p95, "max ms": most, **slopes, **done}
+    yield Measurement(part=_COMMITS, subject=_SUBJECT, values=whole)
+    # The least number of open files: a reader opens all entries of a table's log at once.
     files = found.open_files[len(found.open_files) // 10 :]
-    figures = {
-        "batches": len(found.seconds),
-        "commit_ms": [round(float(each) * 1000, 1) for each in np.percentile(found.seconds, (50, 95, 100))],
-        "commit_ms_by_tenth": [round(each * 1000, 1) for each in by_tenth(found.seconds, np.median)],
-        "commit_cpu_ms_by_tenth": [round(each * 1000, 1) for each in by_tenth(found.cpu_seconds, np.mean)],
-        **{name: round(value, 2) for name, value in slopes.items()},
-        "memory_mib": [min(found.memory) // _MIB, max(found.memory) // _MIB],
-        # The least number per tenth: a reader opens all entries of a table's log at once.
-        "open_files": {"least": [int(each) for each in by_tenth(files, np.min)], "most": max(files)},
-        **done,
+    tenths = {
+        "p50 ms": [each * 1000 for each in by_tenth(found.seconds, np.median)],
+        "CPU ms": [each * 1000 for each in by_tenth(found.cpu_seconds, np.mean)],
+        "memory MiB": [each / MIB for each in by_tenth(found.memory, np.max)],
+        "open files at least": by_tenth(files, np.min),
+        "open files at most": by_tenth(files, np.max),
     }
-    print(json.dumps(figures))
-    return int(bool(done["errors"]) or any(slopes[name] > bound for name, bound in _AT_MOST.items()))
+    for number, values in enumerate(zip(*tenths.values(), strict=True), start=1):
+        yield Measurement(part="tenths", subject=_SUBJECT, round=number, values=dict(zip(tenths, values, strict=True)))
+
+
+BENCHMARK = Benchmark(
+    name="soak",
+    measures="Measure whether commits get slower, or memory and open files grow, in a long run.",
+    settings=SoakSettings(),
+    quick=SoakSettings(batches=100, tables=4),
+    measure=measure,
+    goals=(
+        Goal("slope of a commit", (5,), figure_of(_COMMITS, _SUBJECT, "slope of a commit"), " %", at_most=True),
+        Goal("slope of its CPU time", (5,), figure_of(_COMMITS, _SUBJECT, "slope of its CPU time"), " %", at_most=True),
+        Goal("slope of memory", (2,), figure_of(_COMMITS, _SUBJECT, "slope of memory"), " %", at_most=True),
+    ),
+    needs_goals=True,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(BENCHMARK))

@@ -1,5 +1,6 @@
 """Spark for the compared approaches: session and topic; and the ceiling: Spark's Kafka source without any output."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,9 +12,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.workload import ApproachResult, Workload, check_records
 from gamelake.layers.bronze import RECORD_SCHEMA
+from gamelake.objects.store import Location
 from gamelake.session import spark_session
-from gamelake.storage.store import Location
-from gamelake.streaming.batch_records import RecordTask
+from gamelake.streaming.kafka.batch_records import RecordTask
+from gamelake.streaming.kafka.consumers import PartitionRange
 from gamelake.streaming.plan import REPORT_SCHEMA
 
 # The fan-out's default.
@@ -73,6 +75,13 @@ class FrameRecords:
     def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
         """See `BatchRecords`."""
         return [bytes(row.report) for row in self.process(task, REPORT_SCHEMA, tasks).collect()]
+
+    def part(self, ranges: Sequence[PartitionRange]) -> "FrameRecords":
+        """See `BatchRecords`."""
+        wanted = " OR ".join(
+            f"(partition = {each.partition} AND offset >= {each.start} AND offset < {each.end})" for each in ranges
+        )
+        return FrameRecords(self.frame.where(wanted or "false"))
 
     def read(self) -> pa.Table:
         """See `BatchRecords`."""

@@ -4,17 +4,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from benchmarks.harness import option
+from benchmarks.machine import SPARK_JARS
 from benchmarks.traffic import CONTRACTS, PARTITIONS
 from benchmarks.workload import RecordsMissingError, Workload, job_variables
 from tools.embedded import EmbeddedServices
 from tools.embedded.kafka import create_topic
 from tools.embedded.process import ChildProcess, Program
-from tools.embedded.service import REPOSITORY
 from tools.simulator.spec import NO_BAD_EVENTS
 
 POLL_SECONDS = 0.5
@@ -23,13 +23,18 @@ FIRST_EVENTS = 20_000
 _NO_BAD_EVENTS = {name.replace("_", "-"): share for name, share in asdict(NO_BAD_EVENTS).items()}
 
 
+@dataclass(frozen=True, slots=True)
+class SteadyRate:
+    """Options of a benchmark at a steady rate."""
+
+    rate: int = option(20_000, "events per second")
+    seconds: int = option(90, "how long")
+
+
 @contextmanager
-def test_bed(name: str) -> Iterator[Workload]:
-    """New services with an empty topic, in a temporary folder."""
-    with (
-        TemporaryDirectory(prefix=f"gamelake-{name}-") as folder,
-        EmbeddedServices(Path(folder) / "services") as services,
-    ):
+def test_bed(folder: Path) -> Iterator[Workload]:
+    """Start services with an empty topic, in an empty folder."""
+    with EmbeddedServices(folder / "services") as services:
         create_topic(services.kafka.bootstrap_servers, "events", PARTITIONS)
         yield Workload(
             bootstrap_servers=services.kafka.bootstrap_servers,
@@ -37,8 +42,8 @@ def test_bed(name: str) -> Iterator[Workload]:
             kafka_pid=services.kafka.process.pid,
             topic="events",
             records=0,
-            spark_jars=REPOSITORY / "build" / "jars" / "spark",
-            directory=Path(folder),
+            spark_jars=SPARK_JARS,
+            directory=folder,
         )
 
 

@@ -2,17 +2,29 @@
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from benchmarks.results import Lap
+from tools.embedded.process_tree import cpu_seconds, processes
 
 _PROC = Path("/proc")
-# Fields of /proc/<pid>/stat after the command's closing bracket (proc_pid_stat(5), fields 4 and 14 to 17).
-_PARENT, _TIMES = 1, slice(11, 15)
 # user, nice, system, irq, softirq and steal of the first line of /proc/stat (proc_stat(5)).
 _BUSY = (1, 2, 3, 6, 7, 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lap:
+    """Wall time, and CPU time (user and system) of a process tree, of Kafka, and of all other processes, in seconds.
+
+    CPU times are None on systems other than Linux.
+    """
+
+    seconds: float
+    cpu_seconds: float | None = None
+    kafka_cpu_seconds: float | None = None
+    other_cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +47,7 @@ class Stopwatch:
         seconds = time.perf_counter() - self._seconds
         now = _cpu_seconds(self.root, self.kafka)
         if now is None or self._cpu is None:
-            return Lap(seconds=seconds, cpu_seconds=None, kafka_cpu_seconds=None, other_cpu_seconds=None)
+            return Lap(seconds=seconds)
         tree, kafka, machine = (after - before for after, before in zip(now, self._cpu, strict=True))
         return Lap(
             seconds=round(seconds, 3),
@@ -45,13 +57,19 @@ class Stopwatch:
         )
 
 
+def seconds_of(work: Callable[[], object]) -> float:
+    """Return the seconds that a call takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
 def _cpu_seconds(root: int, kafka: int) -> tuple[float, float, float] | None:
     """CPU seconds so far of two process trees and of the whole machine; None on systems other than Linux."""
     if not (_PROC / "stat").exists():
         return None
-    ticks = os.sysconf("SC_CLK_TCK")
-    processes = _processes()
-    return _tree_ticks(processes, root) / ticks, _tree_ticks(processes, kafka) / ticks, machine_cpu_seconds()
+    found = processes()
+    return cpu_seconds(found, root), cpu_seconds(found, kafka), machine_cpu_seconds()
 
 
 def machine_cpu_seconds() -> float:
@@ -64,28 +82,4 @@ def machine_cpu_seconds() -> float:
 
 def process_cpu_seconds(root: int) -> float:
     """CPU seconds so far of a process with its descendants; 0 on systems other than Linux."""
-    if not (_PROC / "stat").exists():
-        return 0.0
-    return _tree_ticks(_processes(), root) / os.sysconf("SC_CLK_TCK")
-
-
-def _processes() -> dict[int, tuple[int, int]]:
-    """Parent and CPU ticks of each process, its ended children's ticks included."""
-    found = {}
-    for folder in _PROC.iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
-            except OSError:  # it has just ended: its parent has its ticks
-                continue
-            found[int(folder.name)] = (int(fields[_PARENT]), sum(map(int, fields[_TIMES])))
-    return found
-
-
-def _tree_ticks(processes: dict[int, tuple[int, int]], root: int) -> int:
-    tree, grew = {root}, True
-    while grew:
-        children = {pid for pid, (parent, _) in processes.items() if parent in tree} - tree
-        tree |= children
-        grew = bool(children)
-    return sum(processes[pid][1] for pid in tree if pid in processes)
+    return cpu_seconds(processes(), root)

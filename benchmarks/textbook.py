@@ -18,12 +18,12 @@ from benchmarks.spark import kafka_records, trigger_seconds, warm_session
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.traffic import write_contract
 from benchmarks.workload import ONE_TABLE, ApproachResult, Workload, check_records, location_of
+from gamelake.contract.games import GamesContract, load_games
 from gamelake.layers.bronze import BRONZE_PARTITION
 from gamelake.layers.routing import Router
 from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
-from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
 
 GAME_TABLE = "game_table"
 

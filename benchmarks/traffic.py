@@ -20,7 +20,7 @@ PARTITIONS = 4
 VERSIONS = 3
 CONTRACTS = REPOSITORY / "contracts"
 RULES = REPOSITORY / "quality" / "rules" / "all_games.yaml"
-# Of the 20 rules for a game's rows, 15 are shared by all games, and 5 are its own.
+# A game's rows have 20 rules: 15 are shared by all games, and 5 are its own.
 _SHARED_RULES = 15
 _OWN_RULES = (
     "amount <= {}",
@@ -75,7 +75,9 @@ def write_contract(folder: Path, tables: int) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     games = [{"name": f"game_{number + 1:03d}", "match": list(GAME_NAMES[number::tables])} for number in range(tables)]
     path = folder / f"games-{tables}.yaml"
-    path.write_text(yaml.safe_dump({"unlisted_games": "dead_letters", "games": games}))
+    # As in the platform's contract; by default the attributes of long events would be dead letters.
+    lengths = {"fields": {"attributes": 4_096}}
+    path.write_text(yaml.safe_dump({"unlisted_games": "dead_letters", "games": games, "lengths": lengths}))
     return path
 
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from benchmarks.results import BatchTimes, Lap
-from gamelake.storage.store import Location
-from gamelake.streaming.settings import IngestSettings
+from benchmarks.results import MILLION, BenchmarkError, Values
+from benchmarks.stopwatch import Lap
+from gamelake.objects.store import Location
+from gamelake.streaming.driver.observers import BatchSummary
+from gamelake.streaming.driver.settings import IngestSettings
 
 # All games in one table, which a single append can write.
 ONE_TABLE = "silver/all_games_events"
@@ -40,15 +42,39 @@ class ApproachResult:
     records: int
     lap: Lap
     trigger_seconds: float = 0
-    batches: tuple[BatchTimes, ...] = ()
+    batches: tuple[BatchSummary, ...] = ()
     files: int = 0
     game_table_bytes: int = 0
+
+    def values(self, value_bytes: float) -> Values:
+        """Return the figures of the run; those that were not measured are left out.
+
+        Args:
+            value_bytes: size of the values of all its records.
+        """
+        lap, millions, megabytes = self.lap, self.records / MILLION, value_bytes / MILLION
+        figures: dict[str, float | None] = {
+            "records/s": self.records / lap.seconds,
+            "records/s of batches": self.records / (self.trigger_seconds or lap.seconds),
+            "MB/s": megabytes / lap.seconds,
+            "MB per CPU s": lap.cpu_seconds and megabytes / lap.cpu_seconds,
+            "CPU s per million": lap.cpu_seconds and lap.cpu_seconds / millions,
+            "Kafka's CPU s per million": lap.kafka_cpu_seconds and lap.kafka_cpu_seconds / millions,
+            "records": self.records,
+            "files": self.files or None,
+            "bytes per event in game tables": self.game_table_bytes / self.records or None,
+            "decide s": sum(each.decide_seconds for each in self.batches) or None,
+            "commit s": sum(each.commit_seconds for each in self.batches) or None,
+            "s": lap.seconds,
+            "other CPU s": lap.other_cpu_seconds,
+        }
+        return {name: round(value, 4) for name, value in figures.items() if value is not None}
 
 
 Approach: TypeAlias = Callable[[Workload], ApproachResult]
 
 
-class RecordsMissingError(Exception):
+class RecordsMissingError(BenchmarkError):
     """An approach ended without all records: its time is invalid."""
 
 

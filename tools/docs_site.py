@@ -1,9 +1,10 @@
-"""What the docs site consists of: documents at their paths in the repository, and pages for files that they link to.
+"""The parts of the docs site: documents at their paths in the repository, and pages for files that they link to.
 
-MkDocs calls it by `docs/site/hook.py`, in an environment of its own. It imports nothing but Python.
+MkDocs calls it by `docs/site/hook.py`, in an environment of its own. It imports only Python.
 """
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from posixpath import normpath
@@ -14,13 +15,30 @@ _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".sql": "sql", 
 _CODE = re.compile(r"(^ *```.*?^ *```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()([^)\s#]+)(#[^)\s]*)?(?=\))")
 _EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:")
+# How much a match counts in the search: documents for users first, reasons and history last. 1 for all others.
+_WEIGHTS = {
+    "docs/decisions/": 0.001,
+    "docs/appendix/": 0.01,
+    "docs/upstream/": 0.01,
+    # Pages that only lead to others.
+    "docs/roles/": 0.1,
+    "docs/compared.md": 0.1,
+    "docs/model/": 0.1,
+    "docs/architecture.md": 0.5,
+    "tests/": 0.01,
+    "AGENTS.md": 0.01,
+    "CHANGELOG.md": 0.01,
+    "CONTRIBUTING.md": 0.1,
+    "monitoring/runbooks/": 0.1,
+}
+_HOSTED = re.compile(r"(?:https://(?:[^@/]*@)?|(?:ssh://)?git@)([^:/]+)[:/](.+?)(?:\.git)?/?")
 _NOT_IN_SEARCH = "---\nsearch:\n  exclude: true\n---\n"
 
 Nav = str | list["Nav"] | dict[str, "Nav"]
 
 
 def documents(repository: Path) -> list[str]:
-    """All documents of the repository, as paths in it; none in folders that are hidden or built."""
+    """Return all documents of the repository, as paths in it; none in folders that are hidden or built."""
     found = (path.relative_to(repository) for path in repository.rglob("*.md"))
     return sorted(
         path.as_posix() for path in found if not any(part in _NOT_PAGES or part.startswith(".") for part in path.parts)
@@ -28,7 +46,7 @@ def documents(repository: Path) -> list[str]:
 
 
 def expand(nav: Nav, names: list[str]) -> Nav:
-    """The nav with each `folder/*` replaced by the documents of this folder that the nav does not name itself."""
+    """Return the nav with each `folder/*` replaced by the folder's documents that the nav does not name itself."""
     if isinstance(nav, dict):
         return {title: expand(entry, names) for title, entry in nav.items()}
     if isinstance(nav, str):
@@ -46,7 +64,7 @@ def expand(nav: Nav, names: list[str]) -> Nav:
 
 
 def entries(nav: Nav) -> Iterator[str]:
-    """The paths that a nav names."""
+    """Yield the paths that a nav names."""
     if isinstance(nav, str):
         yield nav
     else:
@@ -55,7 +73,10 @@ def entries(nav: Nav) -> Iterator[str]:
 
 
 def page_of(repository: Path, target: str) -> str:
-    """The page that shows a file or folder of the repository; the path itself for what the site has as it is."""
+    """Return the page that shows a file or folder of the repository.
+
+    The path itself of a file that the site has unchanged.
+    """
     path = repository / target
     if path.is_dir():
         return f"{target}/README.md"
@@ -72,7 +93,7 @@ def _targets(repository: Path, document: str, text: str) -> Iterator[str]:
 
 
 def linked_files(repository: Path, names: list[str]) -> list[str]:
-    """Files and folders, not documents, that documents link to, as paths in the repository."""
+    """Return files and folders, not documents, that documents link to, as paths in the repository."""
     targets = {
         target
         for name in names
@@ -82,7 +103,7 @@ def linked_files(repository: Path, names: list[str]) -> list[str]:
 
 
 def show(repository: Path, target: str) -> str:
-    """The page of a file, with its text, or of a folder, with the names of its files."""
+    """Render the page of a file, with its text, or of a folder, with the names of its files."""
     path = repository / target
     if path.is_dir():
         inside = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
@@ -92,8 +113,39 @@ def show(repository: Path, target: str) -> str:
     return f"{_NOT_IN_SEARCH}# {target}\n\n`````{_LANGUAGES.get(path.suffix, 'text')}\n{text}\n`````\n"
 
 
+def search_weight(document: str) -> float:
+    """Return how much a match in a document counts in the search; 1 for most."""
+    return next((weight for path, weight in _WEIGHTS.items() if document.startswith(path)), 1)
+
+
+def text_of(document: str) -> str:
+    """Return where the site has a document's Markdown as plain text."""
+    return f"{document}.txt"
+
+
+def source_address(remote: str, commit: str, target: str) -> str | None:
+    """Return the forge's page of a file at a commit; None if the remote is not on a forge.
+
+    Args:
+        remote: the address that Git fetches from, as `git remote get-url` prints it; empty: none.
+        commit: its full hash.
+        target: the file's path in the repository.
+    """
+    hosted = _HOSTED.fullmatch(remote)
+    return f"https://{hosted[1]}/{hosted[2]}/blob/{commit}/{target}" if hosted and commit else None
+
+
+def git_says(repository: Path, *arguments: str) -> str:
+    """Return what Git prints; empty without Git or outside a checkout."""
+    try:
+        command = ("git", "-C", str(repository), *arguments)
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 def link_to_pages(repository: Path, document: str, text: str) -> str:
-    """The text of a document, whose links to files and folders lead to their pages."""
+    """Return the text of a document, whose links to files and folders lead to their pages."""
     folder = document.rpartition("/")[0]
 
     def page(link: re.Match[str]) -> str:

@@ -27,7 +27,7 @@ _NO_ERROR = "No error has been found"
 
 @dataclass(frozen=True, slots=True)
 class CheckedModel:
-    """What TLC found.
+    """The result of TLC.
 
     Attributes:
         states: distinct states that were reached.
@@ -108,7 +108,7 @@ def _violated(output: str) -> str:
 
 
 def main() -> int:
-    """Check the bounds that are named, or all, the small ones first; gives 1 if a property does not hold."""
+    """Check the named bounds, or all, the small ones first. Return 1 if a property does not hold."""
     every = sorted((path.stem for path in MODEL.glob("*.cfg")), key=lambda name: (name.endswith("-large"), name))
     code = 0
     for bounds in sys.argv[1:] or every:

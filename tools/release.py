@@ -1,10 +1,9 @@
-"""Makes a release of what other make targets have built: `python -m tools.release check|collect`, for make release.
+"""Makes a release from the files that other make targets have built, for `make release`.
 
-`check` fails unless the tree is a version that can be released; `collect` puts its files into build/release/<version>.
-Files that are of one platform have it in their name, so that the folders of two machines can be joined.
+`python -m tools.release check` fails unless the tree is a version that can be released; `collect` puts its files into
+build/release/<version>. Files of one platform have it in their name, so that the folders of two machines can be joined.
 """
 
-import argparse
 import hashlib
 import re
 import shutil
@@ -14,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gamelake.command import command_parser
 from gamelake.model.errors import StartupError
 from gamelake.program import OK, run
 from tools.embedded.service import REPOSITORY
@@ -47,7 +47,7 @@ class Release:
 
     @classmethod
     def of(cls, project: Path) -> "Release":
-        """The release of a checkout.
+        """Return the release of a checkout.
 
         Raises:
             ReleaseError: its tree differs from its commit, its version was released before, has another tag, is not the
@@ -80,11 +80,11 @@ class Release:
 
     @property
     def folder(self) -> Path:
-        """Where its files are collected."""
+        """The folder in which its files are collected."""
         return self.project / "build/release" / self.version
 
     def files(self, platform: str) -> Mapping[str, Path]:
-        """The files that were built for it, by their names in the release.
+        """Return the files that were built for it, by their names in the release.
 
         Args:
             platform: `os-architecture` of the images.
@@ -123,7 +123,7 @@ class Release:
 
 def main(arguments: list[str]) -> int:
     """Check or collect the release of this checkout."""
-    parser = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
+    parser = command_parser(__doc__)
     parser.add_argument("step", choices=["check", "collect"])
     options = parser.parse_args(arguments)
     release = Release.of(REPOSITORY)
@@ -137,7 +137,7 @@ def main(arguments: list[str]) -> int:
 
 
 def built_images(suffix: str) -> Iterator[Image]:
-    """The stack's images of a tag, of the Docker engine.
+    """Yield the stack's images of a tag, of the Docker engine.
 
     Raises:
         ReleaseError: the engine lacks one.

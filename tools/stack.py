@@ -18,8 +18,8 @@ from gamelake.kafka import KafkaAccess, read_credentials
 from gamelake.model import credentials
 from gamelake.model.credentials import ServerCredentials
 from gamelake.model.errors import GamelakeError, StartupError
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Location
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Location
 from gamelake.trino import TrinoAccess
 from tools.embedded.ports import HOST
 from tools.embedded.service import REPOSITORY
@@ -28,6 +28,10 @@ COMPOSE = REPOSITORY / "compose"
 SECRETS = COMPOSE / "secrets"
 AUTHORITY = COMPOSE / "certificates/ca.pem"
 OPERATOR = COMPOSE / "certificates/operator.pem"
+# The one reader of these files; $0 is their folder.
+_READ_SETTINGS = (
+    """. "$0/read_env.sh" && read_env "$0" && for name in $read_env_names; do echo "$name=${!name}"; done"""
+)
 _COMMAND_SECONDS = 600
 _PAGE_SECONDS = 30
 _SHOWN = 2_000
@@ -49,7 +53,7 @@ class Container:
 
     @property
     def is_up(self) -> bool:
-        """Whether the container runs, and is healthy if it has a health check."""
+        """True if the container runs, and is healthy if it has a health check."""
         return self.state == "running" and self.health in ("healthy", "")
 
 
@@ -63,30 +67,42 @@ class PageResponse:
 
 @cache
 def settings() -> Mapping[str, str]:
-    """The settings of compose/.env; compose/.env.override and the environment take precedence."""
-    files = [path for path in (COMPOSE / ".env", COMPOSE / ".env.override") if path.exists()]
-    lines = [line.partition("=") for path in files for line in path.read_text().splitlines()]
-    return {name: os.environ.get(name, value) for name, separator, value in lines if separator and name.isupper()}
+    """Read the settings of compose/.env; compose/.env.override and the environment take precedence.
+
+    Raises:
+        StackError: a line of these files is not a setting.
+    """
+    command = ("bash", "-c", _READ_SETTINGS, str(COMPOSE))
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise StackError(answer.stderr.strip().removeprefix("gamelake: "))
+    lines = [line.partition("=") for line in answer.stdout.splitlines()]
+    return {name: value for name, _, value in lines}
+
+
+def project_name() -> str:
+    """Return the name by which docker compose knows the stack."""
+    return os.environ.get("COMPOSE_PROJECT_NAME") or settings().get("COMPOSE_PROJECT_NAME", "gamelake")
 
 
 @cache
 def ports() -> Mapping[str, int]:
-    """The published ports by their names in the settings."""
+    """Return the published ports by their names in the settings."""
     return {name: int(value) for name, value in settings().items() if name.endswith("_PORT")}
 
 
 def is_encrypted() -> bool:
-    """Whether the services talk by TLS."""
+    """Return True if the services talk by TLS."""
     return settings()["TLS"] != "0"
 
 
 def scheme() -> str:
-    """The scheme of the services' URLs."""
+    """Return the scheme of the services' URLs."""
     return "https" if is_encrypted() else "http"
 
 
 def lakehouse(user: str) -> Location:
-    """The lakehouse, with the key of one of the object store's users."""
+    """Return the lakehouse, with the key of one of the object store's users."""
     variables = {
         "GAMELAKE_LAKEHOUSE": "s3://lakehouse",
         "GAMELAKE_S3_ENDPOINT": url("OBJECT_STORE_PORT"),
@@ -97,33 +113,33 @@ def lakehouse(user: str) -> Location:
 
 
 def kafka(user: str) -> KafkaAccess:
-    """Access to Kafka as one of its users."""
+    """Return access to Kafka as one of its users."""
     authorities = str(AUTHORITY) if is_encrypted() else ""
     return KafkaAccess(f"{HOST}:{ports()['KAFKA_PORT']}", read_credentials(SECRETS / f"kafka-{user}"), authorities)
 
 
 def gateway_url() -> str:
-    """The published URL of the gateway."""
+    """Return the published URL of the gateway."""
     return url("INGEST_PORT")
 
 
 def registry_url() -> str:
-    """The published URL of the registry's Confluent API."""
+    """Return the published URL of the registry's Confluent API."""
     return f"{url('REGISTRY_PORT')}/apis/ccompat/v7"
 
 
 def registry_writer() -> ServerCredentials:
-    """The credentials for changes of the registry."""
+    """Read the credentials for changes of the registry."""
     return credentials.read_credentials(SECRETS / "registry-writer", "compose/secrets/registry-writer")
 
 
 def trino(user: str) -> TrinoAccess:
-    """Access to Trino as one of its users."""
+    """Return access to Trino as one of its users."""
     return TrinoAccess.parse(url("TRINO_PORT"), user, _trino_password(user))
 
 
 def trino_credentials(user: str) -> Path:
-    """The file with the name and the password of a user of Trino; it may be missing."""
+    """Return the file with the name and the password of a user of Trino; it may be missing."""
     return SECRETS / f"trino-{user}"
 
 
@@ -136,7 +152,7 @@ def _trino_password(user: str) -> str:
 
 
 def url(port: str) -> str:
-    """The URL of a published port; this process and its children trust the stack's certificates from now on."""
+    """Return the URL of a published port; this process and its children trust the stack's certificates from now on."""
     if is_encrypted():
         # For OpenSSL, Rustls and Python's requests.
         os.environ["SSL_CERT_FILE"] = os.environ["REQUESTS_CA_BUNDLE"] = str(AUTHORITY)
@@ -144,7 +160,7 @@ def url(port: str) -> str:
 
 
 def page(port: str, path: str = "/", method: str = "GET", seconds: int = _PAGE_SECONDS) -> PageResponse:
-    """A page of Prometheus, Alertmanager, Spark, Data Docs or the portal, by the operator's certificate.
+    """Fetch a page of Prometheus, Alertmanager, Spark, Data Docs or the portal, by the operator's certificate.
 
     Args:
         port: the name of the published port in the settings.
@@ -194,7 +210,7 @@ def run(command: Sequence[str], seconds: int = _COMMAND_SECONDS) -> str:
 
 
 def containers() -> list[Container]:
-    """All containers of the stack.
+    """Return all containers of the stack.
 
     Raises:
         StackError: docker is not available.
@@ -205,7 +221,7 @@ def containers() -> list[Container]:
 
 
 def running_containers() -> list[Container]:
-    """All containers of the stack, which runs.
+    """Return all containers of the stack, which runs.
 
     Raises:
         StartupError: it does not run, or docker is not available.
@@ -220,7 +236,7 @@ def running_containers() -> list[Container]:
 
 
 def is_healthy(service: str) -> bool:
-    """Whether all containers of a service run and are healthy."""
+    """Return True if all containers of a service run and are healthy."""
     mine = [each for each in containers() if each.service == service]
     return bool(mine) and all(each.is_up for each in mine)
 

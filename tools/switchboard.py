@@ -22,22 +22,22 @@ from gamelake.model.errors import GamelakeError, StartupError
 from services.portal.switchboard import LOADS, SwitchError, SwitchStates
 
 _FAULT = re.compile(r"/faults/([a-z-]+)/(on|off)")
-# Of the address of a Unix socket on macOS; Linux has four more.
+# The limit of a Unix socket's address on macOS; Linux has four more.
 _LONGEST_PATH = 103
 _LOAD = re.compile(r"/load/([0-9]+)")
 
 
 class Switches(Protocol):
-    """What can be switched on a platform."""
+    """The things that can be switched on a platform."""
 
     def states(self) -> SwitchStates:
-        """What is on now."""
+        """Return the load and faults that are on now."""
 
     def switch(self, fault: str, *, on: bool) -> None:
         """Switch a fault on or off."""
 
     def set_load(self, rate: int) -> None:
-        """Replace the load by one of so many events per second; 0 ends it."""
+        """Replace the load by one of `rate` events per second; 0 ends it."""
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def switchboard(path: Path, switches: Switches) -> Iterator[None]:
     """Serve while the block lasts; one change at a time.
 
     Args:
-        path: the socket, of which this makes the folder. The portal may run as another user, so any process that
+        path: the socket; this makes its folder. The portal may run as another user, so any process that
             reaches the folder may connect; the folder's parent is this user's alone.
         switches: what is switched, from several threads.
 
@@ -70,7 +70,7 @@ def switchboard(path: Path, switches: Switches) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder of a socket, of which the portal's container has to find it; its parent is this user's alone."""
+    """Make the folder of a socket. The portal's container has to find it; its parent is this user's alone."""
     path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.mkdir(mode=0o755, exist_ok=True)
 
@@ -88,7 +88,7 @@ def _remove_unserved(path: Path) -> None:
 
 class _Server(ThreadingMixIn, UnixStreamServer):
     daemon_threads = True
-    # A Unix socket refuses a client that has a timeout at once if so many wait to be accepted; by default 5.
+    # A Unix socket refuses a client that has a timeout at once if this many wait to be accepted; by default 5.
     request_queue_size = 128
     switches: Switches
 

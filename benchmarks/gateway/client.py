@@ -13,7 +13,7 @@ from typing import cast
 from benchmarks.gateway.bodies import Body
 from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 
-# One body in so many has a new player.
+# One body in this many has a new player.
 _BODIES_PER_NEW_PLAYER = 10
 _HEAD_END = b"\r\n\r\n"
 _LENGTH = b"content-length: "
@@ -122,7 +122,7 @@ class LoadClient:
             connection.close()
 
     async def send_at_full_speed(self, requests: Iterator[bytes], seconds: float) -> Responses:
-        """Send on all connections for so many seconds, or until there are no more requests."""
+        """Send on all connections for a number of seconds, or until all requests are sent."""
         end = time.perf_counter() + seconds
 
         def send_next(connection: _Connection) -> None:

@@ -18,7 +18,7 @@ from fastapi import FastAPI, HTTPException, Request
 from google.protobuf.message_factory import GetMessageClass
 
 from benchmarks.gateway.peer_models import Batch, Event
-from gamelake.model.games import load_games
+from gamelake.contract.games import load_games
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.privacy.vault.secrecy import PlayerKey, VaultKeys
 from gamelake.privacy.vault.vault import SealedData, StoredPlayer, Vault

@@ -2,11 +2,9 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 
@@ -22,7 +20,6 @@ _CORE = 0
 _MIB = 2**20
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _RATE = 10_000_000
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def leave_a_core() -> None:

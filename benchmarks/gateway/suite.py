@@ -2,30 +2,33 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
+from typing import TypeAlias
 
 import uvloop
 
+from benchmarks.documents import Report, circumstances, goals_table, subjects_table
 from benchmarks.gateway.bodies import JSON, PROTOBUF, Bodies, Body
 from benchmarks.gateway.client import LoadClient, Responses
-from benchmarks.gateway.results import OURS, OURS_BY_HTTPS, PEER, Load, Memory
-from benchmarks.gateway.services import HttpsGateway, MeasuredGateway, PeerGateway
-from benchmarks.stopwatch import Stopwatch
+from benchmarks.gateway.services import HttpsGateway, MeasuredGateway, PeerGateway, leave_a_core
+from benchmarks.goals import Figure, Goal, figure_of, ratio
+from benchmarks.harness import Benchmark, Emit, Run, option
+from benchmarks.results import Measurement, Results, Values
+from benchmarks.stopwatch import Lap, Stopwatch
 from gamelake.schemas.event_schemas import load_schema
 from tools.embedded import EmbeddedServices
 from tools.embedded.gateway import GatewayBackend
 from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
 
-Log = Callable[[str], None]
-
+LOADS, MEMORY = "loads", "memory"
+OURS, OURS_BY_HTTPS, PEER = "gateway", "gateway by HTTPS", "FastAPI + aiokafka"
 BATCH = 50
+_NAMES = {JSON: "JSON", PROTOBUF: "Protobuf"}
 _TOPIC, _PARTITIONS = "gateway", 4
 _GAME_NAME = "Archery Duel"
 _CONNECTIONS = 64
@@ -33,33 +36,40 @@ _BODIES, _SINGLE_BODIES = 400, 4000
 _SHARE = 0.7
 _FULL_CONNECTIONS, _FULL_EVENTS, _FULL_BODIES = 512, 250, 40
 _OK = 200
-_MILLION = 1_000_000
+
+# Service, type of content, events of a request.
+Kind: TypeAlias = tuple[str, str, int]
+_KINDS: tuple[Kind, ...] = (
+    (OURS, JSON, BATCH),
+    (OURS_BY_HTTPS, JSON, BATCH),
+    (PEER, JSON, BATCH),
+    (OURS, PROTOBUF, BATCH),
+    (OURS_BY_HTTPS, PROTOBUF, BATCH),
+    (OURS, JSON, 1),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
-    """The number of runs, and how long each part lasts, in seconds."""
+class GatewayLoads:
+    """Options of the benchmark; lengths are in seconds."""
 
-    runs: int
-    load: float
-    steady: float
-    outage: float
+    runs: int = option(3, "rounds of all loads")
+    load: float = option(8.0, "seconds of each load")
+    steady: float = option(15.0, "seconds of the steady load")
+    outage: float = option(60.0, "seconds for which Kafka is suspended")
 
 
 @dataclass(slots=True)
 class Suite:
     """The gateway, the same by HTTPS, and its peer, all running, and the results."""
 
-    ours: MeasuredGateway
-    https: HttpsGateway
-    peer: PeerGateway
+    gateways: dict[str, MeasuredGateway]
     kafka_pid: int
-    lengths: Lengths
-    log: Log
+    settings: GatewayLoads
+    emit: Emit
     bodies: dict[tuple[str, int], list[Body]] = field(default_factory=dict)
     all_players: list[Body] = field(default_factory=list)
-    loads: list[Load] = field(default_factory=list)
-    memory: list[Memory] = field(default_factory=list)
+    samples: list[Measurement] = field(default_factory=list)
 
     async def run(self) -> None:
         """Measure everything."""
@@ -68,117 +78,135 @@ class Suite:
             self.bodies[content, events] = bodies.make(content, count, events)
         self.bodies[JSON, _FULL_EVENTS] = bodies.make(JSON, _FULL_BODIES, _FULL_EVENTS)
         self.all_players = bodies.all_players(JSON, BATCH)
-        for gateway in (self.ours, self.https, self.peer):
-            await self._warm_up(gateway)
-        for number in range(1, self.lengths.runs + 1):
-            await self._run_loads(number)
+        for name in self.gateways:
+            await self._warm_up(name)
+        for number in range(1, self.settings.runs + 1):
+            for kind in _KINDS:
+                await self._load(kind, number)
         for content in (JSON, PROTOBUF):
-            await self._steady(content)
+            kind = (OURS, content, BATCH)
+            highest = (LOADS, subject_of(kind))
+            rates = [each.values["requests/s"] for each in self.samples if (each.part, each.subject) == highest]
+            await self._load(kind, 1, rate=_SHARE * median(rates))
         await self._outage()
 
-    async def _warm_up(self, gateway: MeasuredGateway) -> None:
+    async def _warm_up(self, name: str) -> None:
         """Send all players and each kind of body to a service, to fill its caches."""
-        sender = gateway.sender()
+        sender = self.gateways[name].sender()
         async with LoadClient(sender, _CONNECTIONS) as client:
             responses = await client.send_at_full_speed(sender.each_once(self.all_players), float("inf"))
             for (content, _), some in self.bodies.items():
-                if gateway is not self.peer or content == JSON:
-                    await client.send_at_full_speed(sender.requests(some), self.lengths.load / 4)
-        self.log(f"{gateway.name}: has all players in its cache, {dict(responses.statuses)}")
+                if name != PEER or content == JSON:
+                    await client.send_at_full_speed(sender.requests(some), self.settings.load / 4)
+        self.emit(f"{name}: has all players in its cache, {dict(responses.statuses)}")
 
-    async def _run_loads(self, number: int) -> None:
-        for gateway, content, events in (
-            (self.ours, JSON, BATCH), (self.https, JSON, BATCH), (self.peer, JSON, BATCH), (self.ours, PROTOBUF, BATCH),
-            (self.https, PROTOBUF, BATCH), (self.ours, JSON, 1),
-        ):  # fmt: skip
-            await self._load(gateway, content, events, number)
-
-    async def _steady(self, content: str) -> None:
-        """The gateway alone, at a share of its highest rate."""
-        limit = median(each.requests_per_second for each in self.loads if _is(each, OURS, content, BATCH))
-        await self._load(self.ours, content, BATCH, 1, rate=_SHARE * limit)
-
-    async def _load(self, gateway: MeasuredGateway, content: str, events: int, number: int, rate: float = 0) -> None:
+    async def _load(self, kind: Kind, number: int, rate: float = 0) -> None:
+        """Send as fast as the service takes it, or at a rate of requests per second."""
+        name, content, events = kind
+        gateway, subject = self.gateways[name], subject_of(kind, is_steady=bool(rate))
         sender = gateway.sender()
         requests = sender.requests(self.bodies[content, events])
         async with LoadClient(sender, _CONNECTIONS) as client:
             watch, cpu = Stopwatch.start(self.kafka_pid, gateway.process.pid), time.process_time()
             watcher = asyncio.ensure_future(_each_second(gateway.resident_mib))
             if rate:
-                responses = await client.send_at_rate(requests, rate, self.lengths.steady)
+                responses = await client.send_at_rate(requests, rate, self.settings.steady)
             else:
-                responses = await client.send_at_full_speed(requests, self.lengths.load)
+                responses = await client.send_at_full_speed(requests, self.settings.load)
             lap, cpu = watch.stop(), time.process_time() - cpu
-        load = Load(
-            service=self._name(gateway), content=content, events_per_request=events, run=number,
-            connections=_CONNECTIONS, rate=round(rate, 1), accepted=responses.statuses[_OK],
-            refused=len(responses.seconds) - responses.statuses[_OK], p50=_milliseconds(responses, 0.5),
-            p99=_milliseconds(responses, 0.99), lap=lap, sender_cpu_seconds=round(cpu, 2),
-        )  # fmt: skip
-        self.loads.append(load)
-        if gateway is self.ours:
-            self._note(f"{content} by {events}{', steady' if rate else ''}", await _stopped(watcher), responses)
-        else:
-            await _stopped(watcher)
-        self.log(
-            f"{load.service}, {content} by {events}{f', at {rate:.0f} requests/s' if rate else ''}: "
-            f"{load.events_per_second:,.0f} events/s, {load.events_per_cpu_second:,.0f} per CPU second, "
-            f"p99 {load.p99} ms, {load.refused} refused"
-        )
-
-    def _name(self, gateway: MeasuredGateway) -> str:
-        """What the results call it."""
-        if gateway is self.peer:
-            return PEER
-        return OURS_BY_HTTPS if gateway is self.https else OURS
+        values = _values(responses, events, lap, cpu) | ({"asked requests/s": round(rate, 1)} if rate else {})
+        self.samples.append(Measurement(part=LOADS, subject=subject, round=number, values=values))
+        self.emit(f"{subject}: {values}")
+        mib = await _stopped(watcher)
+        if name == OURS:
+            self._note(subject, number, mib, responses)
 
     async def _outage(self) -> None:
-        """Kafka is suspended while more events come than may wait for it, and then resumed."""
-        sender = self.ours.sender()
+        """Suspend Kafka while more events come than may wait for it, then resume it."""
+        ours = self.gateways[OURS]
+        sender = ours.sender()
         requests = sender.requests(self.bodies[JSON, _FULL_EVENTS])
         for stretch, stop in (("Kafka away", True), ("Kafka back", False)):
             async with LoadClient(sender, _FULL_CONNECTIONS) as client:
                 if stop:
                     os.kill(self.kafka_pid, signal.SIGSTOP)
-                watcher = asyncio.ensure_future(_each_second(self.ours.resident_mib))
+                watcher = asyncio.ensure_future(_each_second(ours.resident_mib))
                 try:
-                    seconds = self.lengths.outage if stop else self.lengths.steady
+                    seconds = self.settings.outage if stop else self.settings.steady
                     responses = await client.send_at_full_speed(requests, seconds)
                 finally:
                     os.kill(self.kafka_pid, signal.SIGCONT)
-                self._note(stretch, await _stopped(watcher), responses)
+                self._note(stretch, 1, await _stopped(watcher), responses)
 
-    def _note(self, stretch: str, mib: tuple[float, ...], responses: Responses) -> None:
-        statuses = {str(status): count for status, count in sorted(responses.statuses.items())}
-        self.memory.append(Memory(stretch=stretch, mib=mib, statuses=statuses))
-        self.log(f"memory, {stretch}: {max(mib):.0f} MiB at most, {mib[-1]:.0f} at the end, {statuses}")
+    def _note(self, stretch: str, number: int, mib: tuple[float, ...], responses: Responses) -> None:
+        values = memory_values(mib) | {
+            f"responses {status}": count for status, count in sorted(responses.statuses.items())
+        }
+        self.samples.append(Measurement(part=MEMORY, subject=stretch, round=number, values=values))
+        self.emit(f"memory, {stretch}: {values}")
 
 
-def run(directory: Path, lengths: Lengths, log: Log) -> Suite:
-    """Start all services, measure, and remove the directory."""
-    with EmbeddedServices(directory / "services") as services:
+def subject_of(kind: Kind, *, is_steady: bool = False) -> str:
+    """Return the name of a load in results."""
+    name, content, events = kind
+    return f"{name}, {_NAMES[content]} by {events}{', at 70 %' if is_steady else ''}"
+
+
+def _values(responses: Responses, events: int, lap: Lap, sender_cpu_seconds: float) -> Values:
+    accepted = responses.statuses[_OK]
+    others = max((lap.other_cpu_seconds or 0) - sender_cpu_seconds, 0)
+    cores = {
+        "cores of the service": lap.cpu_seconds,
+        "cores of Kafka": lap.kafka_cpu_seconds,
+        "cores of the sender": sender_cpu_seconds,
+        "cores of others": others,
+    }
+    return {
+        "events/s": round(accepted * events / lap.seconds, 1),
+        "requests/s": round(accepted / lap.seconds, 1),
+        "events per CPU s": round(accepted * events / (lap.cpu_seconds or float("nan")), 1),
+        "p50 ms": _milliseconds(responses, 0.5),
+        "p99 ms": _milliseconds(responses, 0.99),
+        "refused": len(responses.seconds) - accepted,
+        **{name: round((used or 0) / lap.seconds, 2) for name, used in cores.items()},
+    }
+
+
+def memory_values(mib: tuple[float, ...]) -> Values:
+    """Return the figures of samples that were taken each second."""
+    middle = mib[len(mib) // 2]
+    return {
+        "MiB at most": max(mib),
+        "at first": mib[0],
+        "at the end": mib[-1],
+        "growth MiB": round(mib[-1] - middle, 1),
+    }
+
+
+def measure(run: Run[GatewayLoads]) -> list[Measurement]:
+    """Start all services, each measured one alone on a core, and measure."""
+    leave_a_core()
+    # For the services' own processes.
+    os.environ["PYTHONPATH"] = str(REPOSITORY)
+    with EmbeddedServices(run.folder / "services") as services:
         create_topic(services.kafka.bootstrap_servers, _TOPIC, _PARTITIONS)
         backend = GatewayBackend(
             bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=_TOPIC
         )
-        suite = Suite(
-            MeasuredGateway(directory / "gateway", backend), HttpsGateway(directory / "https", backend),
-            PeerGateway(directory / "peer", backend),
-            services.kafka.process.pid, lengths, log,
-        )  # fmt: skip
-        for gateway in (suite.ours, suite.https, suite.peer):
+        gateways = {
+            OURS: MeasuredGateway(run.folder / "gateway", backend),
+            OURS_BY_HTTPS: HttpsGateway(run.folder / "https", backend),
+            PEER: PeerGateway(run.folder / "peer", backend),
+        }
+        suite = Suite(gateways, services.kafka.process.pid, run.settings, run.emit)
+        for gateway in gateways.values():
             gateway.start()
         try:
             uvloop.run(suite.run())
         finally:
-            for gateway in (suite.ours, suite.https, suite.peer):
+            for gateway in gateways.values():
                 gateway.stop()
-    shutil.rmtree(directory)
-    return suite
-
-
-def _is(load: Load, service: str, content: str, events: int) -> bool:
-    return (load.service, load.content, load.events_per_request) == (service, content, events)
+    return suite.samples
 
 
 def _milliseconds(responses: Responses, share: float) -> float:
@@ -199,3 +227,63 @@ async def _each_second(sample: Callable[[], float]) -> list[float]:
 async def _stopped(watcher: "asyncio.Future[list[float]]") -> tuple[float, ...]:
     watcher.cancel()
     return tuple(await watcher)
+
+
+def _rate(content: str, events: int = BATCH, figure: str = "events/s") -> Figure:
+    return figure_of(LOADS, subject_of((OURS, content, events)), figure)
+
+
+def _times(content: str, name: str, other: str) -> Figure:
+    return ratio(LOADS, "events/s", subject_of((name, content, BATCH)), subject_of((other, content, BATCH)))
+
+
+def _steady_p99(content: str) -> Figure:
+    """Latency counts only if no request was refused."""
+    subject = subject_of((OURS, content, BATCH), is_steady=True)
+    return lambda results: [
+        float("inf") if each.values["refused"] else each.values["p99 ms"] for each in results.of(LOADS, subject)
+    ]
+
+
+def _greatest(figure: str) -> Figure:
+    def values(results: Results) -> list[float]:
+        found = [each.values[figure] for each in results.of(MEMORY)]
+        return [max(found)] if found else []
+
+    return values
+
+
+GOALS = (
+    Goal("JSON events/s in batches of 50", (60_000, 80_000), _rate(JSON)),
+    Goal("Protobuf events/s in batches of 50", (100_000, 150_000), _rate(PROTOBUF)),
+    Goal("HTTPS: rate, relative to HTTP, JSON", (0.9,), _times(JSON, OURS_BY_HTTPS, OURS)),
+    Goal("HTTPS: rate, relative to HTTP, Protobuf", (0.9,), _times(PROTOBUF, OURS_BY_HTTPS, OURS)),
+    Goal("rate, relative to FastAPI + aiokafka with the same bodies", (4,), _times(JSON, OURS, PEER)),
+    Goal("requests/s with one event each", (6_000, 10_000), _rate(JSON, 1, "requests/s")),
+    Goal("p99 at 70 % of the highest rate, JSON", (50, 30), _steady_p99(JSON), " ms", at_most=True),
+    Goal("p99 at 70 % of the highest rate, Protobuf", (50, 30), _steady_p99(PROTOBUF), " ms", at_most=True),
+    Goal(
+        "memory at the highest rate, and while Kafka is stopped",
+        (400,),
+        _greatest("MiB at most"),
+        " MiB",
+        at_most=True,
+    ),
+    Goal("its growth in the second half of a load", (20,), _greatest("growth MiB"), " MiB", at_most=True),
+)
+
+BENCHMARK = Benchmark(
+    name="gateway",
+    measures="Measure the ingest gateway and its peer on one core.",
+    settings=GatewayLoads(),
+    quick=GatewayLoads(runs=1, load=3.0, steady=4.0, outage=20.0),
+    measure=measure,
+    goals=GOALS,
+    report=Report(
+        page=(
+            circumstances("the service on one, Kafka, the registry and the sender on the other"),
+            goals_table(GOALS),
+        ),
+        appendix=(subjects_table(LOADS, "load", "events/s", "events per CPU s", "p50 ms", "p99 ms"),),
+    ),
+)

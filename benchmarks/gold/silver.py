@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import write_deltalake
 
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
 
 _NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 _NAMES = pa.array(["session_start", "level_started", "level_completed", "purchase"])

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyspark.sql.functions as f
 from pyspark.sql import DataFrame, SparkSession
 
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
 
 THREADS = 4
 _ADDED = ("session_count", "event_count", "bookings")

@@ -1,104 +1,141 @@
-"""One run: rounds of both approaches over thirty tables, then one table that grows a hundredfold."""
+"""Refreshes of the games' own tables, against Spark's MERGE, and of one table that grows a hundredfold."""
 
-import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from benchmarks.charts import line_chart
+from benchmarks.documents import Report, circumstances, goals_table
+from benchmarks.goals import Figure, Goal, figure_of, ratio
 from benchmarks.gold import spark_merge
-from benchmarks.gold.results import RefreshComparison, Refreshes
 from benchmarks.gold.silver import GrowingSilverTable
-from gamelake.model.aggregates import AggregateSpec
+from benchmarks.harness import Benchmark, Run, alternate, option
+from benchmarks.machine import SPARK_JARS
+from benchmarks.results import BenchmarkError, Measurement, Results, Values
+from benchmarks.stopwatch import seconds_of
+from gamelake.contract.aggregates import AggregateSpec
+from gamelake.contract.games import GamesContract
+from gamelake.objects.store import Location
+from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
 from gamelake.serving.gold.runner import attempt
-from gamelake.storage.store import Location
+from gamelake.session import spark_session
+from tools.embedded.service import REPOSITORY
 
+ALL_TABLES, ONE_TABLE = "refresh of all tables", "refresh of one table"
+OURS, MERGE = "gold", "Spark's MERGE, four at a time"
 HISTORY, PLAYERS = "history", "players"
 _DAY = "2026-11-{:02d}"
 
 
-class GoldBenchmarkError(Exception):
-    """A refresh failed, or the results of the two approaches differ."""
-
-
 @dataclass(frozen=True, slots=True)
 class GoldSizes:
-    """The sizes of a run."""
+    """Options of the benchmark."""
 
-    tables: int = 30
-    players: int = 20_000
-    new_rows: int = 2_000_000
-    rounds: int = 3
-    factors: Sequence[int] = (1, 3, 10, 30, 100)
-    changes: int = 5
+    tables: int = option(30, "tables of games")
+    players: int = option(20_000, "players of each table")
+    new_rows: int = option(2_000_000, "new rows of all tables, before each refresh")
+    rounds: int = option(3, "refreshes of all tables")
+    factors: tuple[int, ...] = option((1, 3, 10, 30, 100), "how many times a table grows")
+    changes: int = option(5, "refreshes of each size")
+    day_players: tuple[int, ...] = option((10_000, 100_000, 1_000_000), "players of a day, with --day")
+    day_changed: int = option(10_000, "players with an event before each refresh, with --day")
 
 
-def race(
-    spark: SparkSession, sizes: GoldSizes, spec: AggregateSpec, emit: Callable[[str], None]
-) -> Iterator[RefreshComparison]:
-    """Run both approaches alternately; the first round is a warm-up and is not returned.
+QUICK = GoldSizes(
+    tables=4, players=2_000, new_rows=40_000, rounds=1, factors=(1, 10), changes=2, day_players=(1_000, 10_000),
+    day_changed=1_000,
+)  # fmt: skip
+
+
+def contract() -> GamesContract:
+    """Return the games with their aggregates."""
+    return load_gold(REPOSITORY / "contracts" / "games.yaml")
+
+
+def measure(run: Run[GoldSizes]) -> Iterator[Measurement]:
+    """Measure both parts; the one that needs no Spark comes first.
 
     Raises:
-        GoldBenchmarkError: a refresh failed, or the results differ.
+        BenchmarkError: a refresh failed, or the results of the two approaches differ.
     """
+    (spec,) = (each for each in contract().aggregates if each.name == "player_agg")
+    yield from _grow(run, spec)
+    spark = spark_session("gold", Location(uri="file:///"), SPARK_JARS)
+    # For MERGE: with the default of 200, the overhead of its tasks would dominate.
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    try:
+        yield from _race(run, spark, spec)
+    finally:
+        spark.stop()
+
+
+def _race(run: Run[GoldSizes], spark: SparkSession, spec: AggregateSpec) -> Iterator[Measurement]:
+    """Run both approaches alternately over the same new rows, and compare their results at the end."""
+    sizes = run.settings
     games = [f"game_{number:02d}" for number in range(sizes.tables)]
     share = sizes.new_rows // sizes.tables
-    with TemporaryDirectory(dir=_folder()) as folder:
-        lake = Location(uri=f"file://{folder}")
-        silver = [
-            GrowingSilverTable(lake, f"silver/{game}_events", sizes.players, seed) for seed, game in enumerate(games)
-        ]
-        refreshes = [GoldRefresh(lake, f"silver/{game}_events", spec.table(game), define(spec)) for game in games]
+    lake = Location(uri=(run.folder / "race").as_uri())
+    silver = [GrowingSilverTable(lake, f"silver/{game}_events", sizes.players, seed) for seed, game in enumerate(games)]
+    refreshes = [GoldRefresh(lake, f"silver/{game}_events", spec.table(game), define(spec)) for game in games]
+    days = {"written": 0}
+
+    def append() -> None:
+        days["written"] += 1
         for each in silver:
             each.append(share)
-        _refresh_all(spark, refreshes, RefreshOutcome.REBUILT)
-        for game in games:
-            spark_merge.make(spark, lake, game)
-        for number in range(sizes.rounds + 1):
-            for each in silver:
-                each.append(share)
-            day = _DAY.format(number + 2)
-            ways = [partial(_refresh_all, spark, refreshes, RefreshOutcome.MERGED)]
-            ways.insert(number % 2, partial(spark_merge.merge_all, spark, lake, games, day))
-            seconds = [_timed(way) for way in ways]
-            found = RefreshComparison(round=number, ours=seconds[1 - number % 2], spark=seconds[number % 2])
-            emit(f"round {number}: gold {found.ours:.1f} s, Spark's MERGE {found.spark:.1f} s")
-            if number:
-                yield found
-        _compare(lake, games, spec)
+
+    def timed(number: int, work: Callable[[], None]) -> Values:
+        if days["written"] < number + 2:
+            append()
+        return {"s": round(seconds_of(work), 3)}
+
+    append()
+    _refresh_all(spark, refreshes, RefreshOutcome.REBUILT)
+    for game in games:
+        spark_merge.make(spark, lake, game)
+    ways = {
+        OURS: lambda number: timed(number, partial(_refresh_all, spark, refreshes, RefreshOutcome.MERGED)),
+        MERGE: lambda number: timed(
+            number, lambda: spark_merge.merge_all(spark, lake, games, _DAY.format(days["written"]))
+        ),
+    }
+    yield from alternate(ALL_TABLES, ways, sizes.rounds, run.emit)
+    _compare(lake, games, spec)
 
 
-def grow(sizes: GoldSizes, spec: AggregateSpec, emit: Callable[[str], None]) -> Iterator[Refreshes]:
+def _grow(run: Run[GoldSizes], spec: AggregateSpec) -> Iterator[Measurement]:
     """Measure the same change to one table with a larger history or more players."""
+    sizes = run.settings
     share = sizes.new_rows // sizes.tables
     for grown in (HISTORY, PLAYERS):
         for factor in sizes.factors:
             players = sizes.players * (factor if grown == PLAYERS else 1)
-            with TemporaryDirectory(dir=_folder()) as folder:
-                lake = Location(uri=f"file://{folder}")
+            with TemporaryDirectory(dir=run.folder) as folder:
+                lake = Location(uri=Path(folder).as_uri())
                 silver = GrowingSilverTable(lake, "silver/game_events", players, factor)
                 for _ in range(min(factor, 10)):
                     silver.append(share * factor // min(factor, 10))
                 refresh = GoldRefresh(lake, "silver/game_events", spec.table("game"), define(spec), threads=2)
                 refresh()
                 done = [_changed(silver, refresh, share) for _ in range(sizes.changes)]
-            found = Refreshes(
-                grown=grown,
-                factor=factor,
-                silver_rows=share * factor,
-                players=players,
-                seconds=tuple(each.seconds for each in done),
-                rows_written=done[-1].rows_written,
-            )
-            emit(f"{factor} times the {grown}: {found.median:.2f} s, {found.rows_written:,} rows written")
-            yield found
+            subject = _times_the(grown, factor)
+            run.emit(f"{subject}: {done[-1].seconds:.2f} s, {done[-1].rows_written:,} rows written")
+            for number, each in enumerate(done, start=1):
+                values = {"s": round(each.seconds, 3), "rows written": each.rows_written, "players": players}
+                values["silver rows"], values["times"] = share * factor, factor
+                yield Measurement(part=ONE_TABLE, subject=subject, round=number, values=values)
+
+
+def _times_the(grown: str, factor: int) -> str:
+    return f"{factor} times the {grown}"
 
 
 def _changed(silver: GrowingSilverTable, refresh: GoldRefresh, rows: int) -> Refreshed:
@@ -110,13 +147,7 @@ def _refresh_all(spark: SparkSession, refreshes: Sequence[GoldRefresh], wanted: 
     """As the job does it."""
     for result in spark.sparkContext.parallelize(refreshes, len(refreshes)).map(attempt).collect():
         if not isinstance(result, Refreshed) or result.outcome is not wanted:
-            raise GoldBenchmarkError(f"{result}")
-
-
-def _timed(work: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
+            raise BenchmarkError(f"a refresh of gold ended with {result}")
 
 
 def _compare(lake: Location, games: Sequence[str], spec: AggregateSpec) -> None:
@@ -127,11 +158,58 @@ def _compare(lake: Location, games: Sequence[str], spec: AggregateSpec) -> None:
         ]
         ours, theirs = (table.select([*spec.group_by, *spec.columns]).sort_by("gamer_id") for table in tables)
         if ours.cast(theirs.schema).combine_chunks() != theirs.combine_chunks():
-            raise GoldBenchmarkError(f"the results of the two approaches differ for {game}")
+            raise BenchmarkError(f"the results of the two approaches differ for {game}")
 
 
-def _folder() -> Path:
-    folder = Path(__file__).parents[2] / "build" / "benchmarks" / "gold"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder
+def _points(results: Results, grown: str) -> dict[float, float]:
+    """The median seconds by how many times the table has grown."""
+    names = [name for name in results.subjects(ONE_TABLE) if name.endswith(grown)]
+    factors = [results.values(ONE_TABLE, name, "times")[0] for name in names]
+    return {
+        factor: float(np.median(results.values(ONE_TABLE, name, "s")))
+        for factor, name in zip(factors, names, strict=True)
+    }
+
+
+def _slope(grown: str) -> Figure:
+    """Exponent of the table's size in the time of a refresh; least squares over logarithms."""
+
+    def values(results: Results) -> list[float]:
+        points = _points(results, grown)
+        return [float(np.polyfit(np.log(list(points)), np.log(list(points.values())), 1)[0])] if points else []
+
+    return values
+
+
+def _draw(results: Results, file: Path) -> None:
+    lines = {f"{grown}: slope {_slope(grown)(results)[0]:.2f}": _points(results, grown) for grown in (HISTORY, PLAYERS)}
+    line_chart(file, "New rows into one gold table", ("times the table", "seconds of a refresh"), lines, "log")
+
+
+GOALS = (
+    Goal("refresh of all tables", (10,), figure_of(ALL_TABLES, OURS, "s"), " s", at_most=True),
+    Goal("Spark's MERGE: seconds, relative to it", (10,), ratio(ALL_TABLES, "s", MERGE, OURS)),
+    *(
+        Goal(f"slope of the seconds from 1 to 100 times the {grown}", (0.1,), _slope(grown), at_most=True)
+        for grown in (HISTORY, PLAYERS)
+    ),
+)
+
+BENCHMARK = Benchmark(
+    name="gold",
+    measures="Measure refreshes of gold tables; --day: only those of all games, by the players of the day.",
+    settings=GoldSizes(),
+    quick=QUICK,
+    measure=measure,
+    goals=GOALS,
+    runs_spark=True,
+    report=Report(
+        page=(
+            circumstances(
+                "tables on the local disk; both approaches alternately in one Spark session, with equal results"
+            ),
+            goals_table(GOALS),
+        ),
+        charts={"gold.svg": _draw},
+    ),
+)

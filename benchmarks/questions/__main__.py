@@ -1,123 +1,106 @@
 """Measures the worked questions in Trino on the running stack: `python -m benchmarks.questions`, after `make up`."""
 
-import argparse
 import os
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
-from requests.exceptions import RequestException
-from trino.exceptions import Error, TrinoQueryError
+from trino.exceptions import Error
 
-from benchmarks.machine import cpu_model, short_commit
-from benchmarks.questions import report
+from benchmarks.charts import bar_chart
+from benchmarks.documents import Report, circumstances, goals_table
+from benchmarks.goals import Goal
+from benchmarks.harness import Benchmark, Run, main, option
 from benchmarks.questions.events import SimulatedPlayers, days_until
-from benchmarks.questions.results import QuestionResults, QuestionTimes, save
 from benchmarks.questions.tables import LakehouseWriter
 from benchmarks.questions.trino import QuestionClient
-from gamelake.model.errors import GamelakeError
-from gamelake.model.games import GamesContract, load_games
+from benchmarks.results import BenchmarkError, Measurement, Results
+from gamelake.contract.games import GamesContract
+from gamelake.delta.listing import table_names
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Location, Store
+from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.sql.questions import load_questions
 from gamelake.serving.sql.relations import Relations
 from gamelake.serving.sql.views import load_views
-from gamelake.storage.listing import table_names
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Location, Store
 from tools.embedded.service import REPOSITORY
 from tools.stack import url
 
-_RESULTS = REPOSITORY / "benchmarks" / "results"
-_SQL = REPOSITORY / "sql"
-Emit = Callable[[str], None]
+QUERIES = "queries"
+_SQL, _GAMES_FILE = REPOSITORY / "sql", REPOSITORY / "contracts" / "games.yaml"
+_WHOLE = 50_000_000
 
 
-def main() -> int:
-    """Write tables, run the questions, remove the tables; 1 if the stack is not running."""
-    arguments = _parser().parse_args()
-    started = time.monotonic()
+@dataclass(frozen=True, slots=True)
+class QuestionSettings:
+    """Options of the benchmark."""
 
-    def emit(line: str) -> None:
-        print(f"{time.monotonic() - started:6.0f} s  {line}", flush=True)
+    rows: int = option(_WHOLE, "events")
+    days: int = option(30, "days of the rows, up to today")
+    rows_per_file: int = option(1_000_000, "rows of each file of silver")
+    players: int = option(400_000, "players of all games")
+    rounds: int = option(3, "times that each question is asked after the first")
+    lakehouse: str = option("s3://lakehouse", "where a folder is made for the tables")
+    seen_by_trino: str = option("", "the same place by Trino's name for it, where that is another one")
+    trino_url: str = option("", "Trino's address, if not the stack's")
+    keep: bool = option(default=False, text="leave the tables where they are")
+    reuse: str = option("", "the address of tables that an earlier run has left; nothing is written")
 
+
+def measure(run: Run[QuestionSettings]) -> Iterator[Measurement]:
+    """Write tables, run the questions, remove the tables.
+
+    Raises:
+        BenchmarkError: Trino refused a query.
+    """
+    settings, contract = run.settings, load_gold(_GAMES_FILE)
+    trino = QuestionClient(settings.trino_url)
+    base = _location(settings.lakehouse)
+    location = Location(uri=settings.reuse or base.child(f"bench-{uuid.uuid4().hex[:8]}"), options=base.options)
+    run.emit(f"tables are in {location.uri}")
     try:
-        results = _measured(arguments, emit)
-    except (GamelakeError, OSError, RequestException, Error) as error:
-        print(f"benchmarks.questions: {error}", file=sys.stderr)
-        return 1
-    print(f"results are in {save(results, arguments.out)}")
-    print(report.summary(results))
-    if arguments.out == _RESULTS:
-        report.write_report(results, REPOSITORY / "docs")
-    return 0
-
-
-def _measured(arguments: argparse.Namespace, emit: Emit) -> QuestionResults:
-    contract = load_games(REPOSITORY / "contracts" / "games.yaml")
-    trino = QuestionClient(arguments.trino_url or "")
-    trino.ask("SELECT 1", "analyst")
-    base = _location(arguments.lakehouse)
-    location = Location(uri=arguments.reuse or base.child(f"bench-{uuid.uuid4().hex[:8]}"), options=base.options)
-    emit(f"tables are in {location.uri}")
-    try:
-        if not arguments.reuse:
-            _write(location, contract, arguments, emit)
-        seen = location.uri.replace(base.uri, arguments.seen_by_trino or base.uri, 1)
-        tables = table_names(Store(location))
-        with trino.naming(seen, tables) as names:
-            asked = tuple(_measure_questions(trino, names, contract, arguments.rounds, emit))
-            [[rows]] = trino.ask(f"SELECT count(*) FROM {names['silver.events']}", "analyst")  # noqa: S608 # our own name
+        trino.ask("SELECT 1", "analyst")
+        if not settings.reuse:
+            _write(location, contract, run)
+        seen = location.uri.replace(base.uri, settings.seen_by_trino or base.uri, 1)
+        with trino.naming(seen, table_names(Store(location))) as names:
+            yield from _ask(trino, names, contract, run)
+    except Error as error:
+        raise BenchmarkError(f"Trino refused a query: {error}") from error
     finally:
-        if not (arguments.keep or arguments.reuse):
+        if not (settings.keep or settings.reuse):
             _remove(location)
-    return QuestionResults(
-        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        commit=short_commit(REPOSITORY),
-        cores=os.cpu_count() or 0,
-        cpu_model=cpu_model(),
-        rows=rows,
-        days=arguments.days,
-        players=arguments.players,
-        asked=asked,
-    )
 
 
-def _write(location: Location, contract: GamesContract, arguments: argparse.Namespace, emit: Emit) -> None:
-    titles = [game.game_name for game in contract.games]
-    players, writer = (
-        SimulatedPlayers(titles, arguments.players, seed=7),
-        LakehouseWriter(location, contract, os.cpu_count() or 1, arguments.rows_per_file),
-    )
-    days = days_until(datetime.now(UTC).date(), arguments.days)
+def _write(location: Location, contract: GamesContract, run: Run[QuestionSettings]) -> None:
+    settings = run.settings
+    players = SimulatedPlayers([game.game_name for game in contract.games], settings.players, seed=7)
+    writer = LakehouseWriter(location, contract, os.cpu_count() or 1, settings.rows_per_file)
+    days = days_until(datetime.now(UTC).date(), settings.days)
     written = 0
     for number, day in enumerate(days):
-        written += writer.add(players.day(day, arguments.rows // len(days), number / len(days)))
-        emit(f"{day}: {written:,} events")
-    writer.finish(emit)
+        written += writer.add(players.day(day, settings.rows // len(days), number / len(days)))
+        run.emit(f"{day}: {written:,} events")
+    writer.finish(run.emit)
 
 
-def _measure_questions(
-    trino: QuestionClient, names: Mapping[str, str], contract: GamesContract, rounds: int, emit: Emit
-) -> Iterator[QuestionTimes]:
-    relations = Relations(frozenset(names), load_views(_SQL / "views"), contract.games)
+def _ask(
+    trino: QuestionClient, names: Mapping[str, str], contract: GamesContract, run: Run[QuestionSettings]
+) -> Iterator[Measurement]:
+    relations = Relations(frozenset(names), load_views(_SQL / "views", _GAMES_FILE), contract.games)
     for question in load_questions(_SQL / "questions").values():
-        if not question.is_portable:
-            # It queries the tables' history, not events.
-            continue
-        sql = relations.written_out(question.sql, names)
-        try:
-            first, *others = [trino.seconds(sql, question.asked_by) for _ in range(rounds + 1)]
-        except TrinoQueryError as error:
-            emit(f"{question.name}: {error.message}")
-            yield QuestionTimes(question=question.name, first=0, seconds=(), refusal=error.error_name or "refused")
-            continue
-        asked = QuestionTimes(
-            question=question.name, first=round(first, 3), seconds=tuple(round(each, 3) for each in others)
-        )
-        emit(f"{question.name}: {asked.median:.2f} s, the first time {first:.2f} s")
-        yield asked
+        # The others query the tables' history, not events.
+        if question.is_portable:
+            sql = relations.written_out(question.sql, names)
+            first = {"first time s": round(trino.seconds(sql, question.asked_by), 3)}
+            for number in range(1, run.settings.rounds + 1):
+                values = {"s": round(trino.seconds(sql, question.asked_by), 3)}
+                run.emit(f"{question.name}: {values['s']:.2f} s")
+                yield Measurement(part=QUERIES, subject=question.name, round=number, values=values | first)
 
 
 def _location(lakehouse: str) -> Location:
@@ -137,22 +120,33 @@ def _remove(location: Location) -> None:
         store.delete(path)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.questions", description=__doc__)
-    add = parser.add_argument
-    add("--rows", type=int, default=50_000_000, help="events; default: %(default)s")
-    add("--days", type=int, default=30, help="days that they are of, the last of which is today; default: %(default)s")
-    add("--rows-per-file", type=int, default=1_000_000, help="rows of each file of silver; default: %(default)s")
-    add("--players", type=int, default=400_000, help="players of all games; default: %(default)s")
-    add("--rounds", type=int, default=3, help="times that each question is asked after the first; default: %(default)s")
-    add("--lakehouse", default="s3://lakehouse", help="where a folder is made for the tables; default: %(default)s")
-    add("--seen-by-trino", help="the same place by Trino's name for it, where that is another one")
-    add("--trino-url", help="default: the stack's")
-    add("--keep", action="store_true", help="leave the tables where they are")
-    add("--reuse", metavar="URI", help="tables that an earlier run has left; nothing is written")
-    add("--out", type=Path, default=_RESULTS, help="folder for the results; default: %(default)s")
-    return parser
+def _medians(results: Results) -> list[float]:
+    return [median(results.values(QUERIES, name, "s")) for name in results.subjects(QUERIES)]
 
+
+def _draw(results: Results, file: Path) -> None:
+    seconds = {name: results.values(QUERIES, name, "s") for name in results.subjects(QUERIES)}
+    slowest_first = dict(sorted(seconds.items(), key=lambda item: -median(item[1])))
+    bar_chart(file, "Questions in Trino", "seconds", slowest_first)
+
+
+GOALS = (
+    Goal("slowest query", (5,), lambda results: [max(_medians(results))], " s", at_most=True),
+    Goal("median query", (1.5,), lambda results: [median(_medians(results))], " s", at_most=True),
+)
+
+BENCHMARK = Benchmark(
+    name="questions",
+    measures="Measure the worked questions in Trino on the running stack.",
+    settings=QuestionSettings(),
+    measure=measure,
+    goals=GOALS,
+    is_partial=lambda settings: settings.rows < _WHOLE,
+    report=Report(
+        page=(circumstances("the whole stack shared them; one query after the other"), goals_table(GOALS)),
+        charts={"questions.svg": _draw},
+    ),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(BENCHMARK))

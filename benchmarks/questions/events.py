@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.model.arrays import Ints
 from tools.simulator.text import fixed_width_text, hex_digits, uuid_text
-
-Ints = npt.NDArray[np.int64]
 
 _EVENTS_PER_SESSION = 14
 _SKEW = 0.8  # how much more popular the first game is than the last

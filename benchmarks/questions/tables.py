@@ -7,22 +7,19 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchmarks.commits import append
 from benchmarks.questions.events import DayOfEvents
+from gamelake.contract.aggregates import AggregateSpec, Over, Refresh
+from gamelake.contract.games import GamesContract
+from gamelake.delta.columns import as_delta
 from gamelake.layers.bronze import BRONZE_SCHEMA
 from gamelake.layers.dead_letters import dead_letter_schema
-from gamelake.layers.silver import EVENT_DATE, UNIQUE_COLUMNS
-from gamelake.model.aggregates import AggregateSpec, Over, Refresh
-from gamelake.model.games import GamesContract
+from gamelake.layers.silver import EVENT_DATE
 from gamelake.model.naming import DEAD_LETTERS, SILVER_EVENTS, game_table
+from gamelake.objects.store import Location, Store
+from gamelake.scans.sql_engine import engine
 from gamelake.serving.gold.definition import PARTITION, define
 from gamelake.serving.gold.runs import split
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.columns import as_delta
-from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.sql_engine import engine
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json
 
 # The game whose own table has questions.
 ONE_GAME, ONE_TITLE = "kart_rumble", "Kart Rumble"
@@ -38,12 +35,11 @@ class LakehouseWriter:
     threads: int
     rows_per_file: int = 1_000_000
     _store: Store = field(init=False)
-    _tables: DeltaTables = field(init=False)
     _parts: dict[str, list[pa.Table]] = field(init=False)
 
     def __post_init__(self) -> None:
         """Open the store; nothing is written yet."""
-        self._store, self._tables = Store(self.location), DeltaTables(self.location)
+        self._store = Store(self.location)
         self._parts = {spec.name: [] for spec in self.contract.aggregates}
 
     def add(self, day: DayOfEvents) -> int:
@@ -85,30 +81,18 @@ class LakehouseWriter:
         if not len(rows):
             return
         rows = rows.sort_by([(key, "ascending") for key in spec.group_by]).combine_chunks()
-        files: list[DataFile] = []
+        parts = list[tuple[pa.Table, str | None]]()
         if spec.refresh is Refresh.MERGE:
-            files = [self._file(spec.table(game), run, {}) for run in split(rows, spec.group_by[0])]
+            parts += [(part, None) for part in split(rows, spec.group_by)]
         else:
-            for day in rows.column(PARTITION).unique().to_pylist():
-                part = rows.filter(pc.equal(rows.column(PARTITION), pa.scalar(day))).drop([PARTITION])
-                files.append(self._file(spec.table(game), part, {PARTITION: str(day)}))
-        self._append(spec.table(game), rows.schema, tuple(files))
+            days = rows.column(PARTITION).unique()
+            of_days = (rows.filter(pc.equal(rows.column(PARTITION), day)).drop([PARTITION]) for day in days)
+            parts += [(part, str(day)) for part, day in zip(of_days, days.to_pylist(), strict=True)]
+        append(self._store, spec.table(game), parts, PARTITION)
 
     def _commit(self, table: str, rows: pa.Table, day: str, partition: str = EVENT_DATE) -> None:
         kept = pa.Table.from_batches([as_delta(batch) for batch in rows.combine_chunks().to_batches()])
-        files = tuple(self._file(table, part, {partition: day}) for part in _parts(kept, self.rows_per_file))
-        self._append(table, kept.schema.append(pa.field(partition, pa.date32())), files)
-
-    def _file(self, table: str, rows: pa.Table, partition: dict[str, str | None]) -> DataFile:
-        content, statistics = encode_parquet(rows, UNIQUE_COLUMNS)
-        path = new_file_name("/".join(f"{name}={value}" for name, value in partition.items()))
-        self._store.put(f"{table}/{path}", content.to_pybytes())
-        return DataFile(path=path, size=content.size, rows=rows.num_rows, partition=partition, statistics=statistics)
-
-    def _append(self, table: str, schema: pa.Schema, files: tuple[DataFile, ...]) -> None:
-        partition = tuple(files[0].partition)
-        entry = TableFiles(table=table, partition_by=partition, schema=delta_schema_json(schema), files=files)
-        self._tables.append(entry, BatchTransaction(f"benchmark-{files[0].path}", 0))
+        append(self._store, table, [(part, day) for part in _parts(kept, self.rows_per_file)], partition)
 
 
 def _of_all_games(spec: AggregateSpec) -> AggregateSpec:

@@ -1,1 +1,1 @@
-"""What grows with what: the figures of docs/scaling.md, each module one of them."""
+"""The growth of costs: the figures of docs/scaling.md, each module one of them."""

@@ -1,25 +1,24 @@
 """Measures what a million events cost the running stack: `python -m benchmarks.scaling.costs`, after `make up`.
 
 Simulated players send events by HTTP at a steady rate. CPU seconds of each service, requests and bytes of the object
-store are counted from the first event until all are in the tables, and half a minute longer for what gold and the key
-figures do; what the idle stack takes is subtracted. Prices are arguments: the defaults are list prices of AWS
+store are counted from the first event until all are in the tables, and half a minute longer for what gold and the KPIs
+do; what the idle stack takes is subtracted. Prices are arguments: the defaults are list prices of AWS
 (us-east-1).
 """
 
-import argparse
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from benchmarks.results import MILLION
-from benchmarks.stack.probes import StackTopicEnds, cpu_seconds
+from benchmarks.harness import Benchmark, Run, main, option
+from benchmarks.results import MILLION, Measurement, Values
+from benchmarks.stack.probes import StackTopicEnds, cpu_seconds, simulator
 from benchmarks.stack.throughput import CommittedOffsets, wait_until_taken
-from gamelake.storage.store import Store
+from gamelake.objects.store import Store
 from tests.stack.prometheus import Prometheus
-from tools.stack import COMPOSE, lakehouse, scheme
+from tools.stack import lakehouse, scheme
 
 _GIB = 2**30
 _IDLE_SECONDS, _SETTLE_SECONDS = 60, 30
@@ -32,7 +31,7 @@ _PARTS = {
     "Kafka": ("kafka", "registry"),
     "ingestion": ("ingest-events", "spark-worker", "spark-master"),
     "object store": ("object-store",),
-    "gold, key figures, live operations": ("serving",),
+    "gold, KPIs, live operations": ("serving",),
 }
 
 
@@ -71,22 +70,32 @@ class MillionEvents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """List prices in dollars; `utilisation` is how much of the machines' time is used."""
+class CostSettings:
+    """Options of the benchmark; list prices in dollars."""
 
-    vcpu_hour: float
-    utilisation: float
-    thousand_writes: float
-    thousand_reads: float
-    gib_month: float
-    months: float
+    rate: int = option(2_000, "events per second")
+    events: int = option(300_000, "events to send")
+    vcpu_hour: float = option(0.0446, "dollars (c7i.large)")
+    utilisation: float = option(0.5, "share of the machines' time that is used")
+    thousand_writes: float = option(0.005, "dollars (S3 Standard)")
+    thousand_reads: float = option(0.0004, "dollars (S3 Standard)")
+    gib_month: float = option(0.023, "dollars (S3 Standard)")
+    months: float = option(1.0, "how long the data are stored")
 
-    def lines(self, cost: MillionEvents) -> dict[str, float]:
-        """Dollars for a million events, by what they are paid for."""
-        cpu = {part: seconds / 3600 / self.utilisation * self.vcpu_hour for part, seconds in cost.cpu.items()}
+    def samples(self, cost: MillionEvents) -> Iterator[Measurement]:
+        """Yield the usage and the price in dollars of a million events, by resource."""
+        hour = self.vcpu_hour / self.utilisation / 3600
+        rows: dict[str, Values] = {
+            part: {"dollars": seconds * hour, "CPU s": seconds} for part, seconds in cost.cpu.items()
+        }
         requests = cost.writes * self.thousand_writes / 1000 + cost.reads * self.thousand_reads / 1000
-        storage = cost.stored_bytes / _GIB * self.gib_month * self.months
-        return cpu | {"requests to the object store": requests, f"storage for {self.months:g} months": storage}
+        rows["requests to the object store"] = {"dollars": requests, "writes": cost.writes, "reads": cost.reads}
+        gib = cost.stored_bytes / _GIB
+        rows[f"storage for {self.months:g} months"] = {"dollars": gib * self.gib_month * self.months, "GiB": gib}
+        dollars = sum(values["dollars"] for values in rows.values())
+        rows["sum"] = {"dollars": dollars, "CPU s": sum(cost.cpu.values()), "MB of bodies": cost.body_bytes / MILLION}
+        for subject, values in rows.items():
+            yield Measurement(part="a million events", subject=subject, values=values)
 
 
 def stored_bytes() -> int:
@@ -95,41 +104,28 @@ def stored_bytes() -> int:
 
 
 def send(rate: int, events: int) -> None:
-    """Send events of 30 games to the gateway from a container of the stack, none of them defective."""
-    defects = ("late", "future", "undecodable", "unknown-game", "null-time", "duplicate")
-    command = [
-        *(
-            str(COMPOSE / "stack.sh"),
-            "run",
-            "--rm",
-            "--no-deps",
-            "--no-TTY",
-            "tools",
-            "python",
-            "-m",
-            "tools.simulator",
-        ),
-        *("--target", "http", "--url", f"{scheme()}://ingest:8000", "--keys-file", "/run/secrets/ingest-keys"),
-        *("--games", "30", "--rate", str(rate), "--events", str(events), *(f"--{each}=0" for each in defects)),
-    ]
+    """Send events to the gateway from a container of the stack."""
+    target = ("--target=http", f"--url={scheme()}://ingest:8000", "--keys-file=/run/secrets/ingest-keys/keys.yaml")
+    command = simulator(rate, events, *target)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def measure(rate: int, events: int) -> MillionEvents:
-    """Let the stack take so many events, and scale what they took to a million.
+def measure(run: Run[CostSettings]) -> Iterator[Measurement]:
+    """Let the stack take a number of events, and scale their usage to a million.
 
     Raises:
         LoadFailedError: the tables did not take all events.
     """
+    events = run.settings.events
     before_idle = Counters.now()
     time.sleep(_IDLE_SECONDS)
     start, bytes_before = Counters.now(), stored_bytes()
-    print(f"idle: {_total(before_idle, start) / (start.at - before_idle.at):.2f} cores", flush=True)
-    send(rate, events)
+    run.emit(f"idle: {_total(before_idle, start) / (start.at - before_idle.at):.2f} cores")
+    send(run.settings.rate, events)
     wait_until_taken(StackTopicEnds(), CommittedOffsets())
     time.sleep(_SETTLE_SECONDS)
     end = Counters.now()
-    print(f"{events:,} events in {end.at - start.at:.0f} s", flush=True)
+    run.emit(f"{events:,} events in {end.at - start.at:.0f} s")
     idle = (end.at - start.at) / (start.at - before_idle.at)
 
     def taken(counter: str) -> float:
@@ -143,53 +139,28 @@ def measure(rate: int, events: int) -> MillionEvents:
             if each in start.cpu
         )
 
-    return MillionEvents(
+    cost = MillionEvents(
         cpu={part: cpu_of(services) / events * MILLION for part, services in _PARTS.items()},
         writes=taken("writes"),
         reads=taken("reads"),
         body_bytes=taken("body_bytes"),
         stored_bytes=(stored_bytes() - bytes_before) / events * MILLION,
     )
+    yield from run.settings.samples(cost)
 
 
 def _total(first: Counters, last: Counters) -> float:
     return sum(last.cpu[each] - seconds for each, seconds in first.cpu.items() if each in last.cpu)
 
 
-def print_table(cost: MillionEvents, prices: Prices) -> None:
-    """Print what a million events took, and their price."""
-    lines = prices.lines(cost)
-    print(
-        f"a million events: {cost.body_bytes / MILLION:.0f} MB of bodies, {cost.stored_bytes / MILLION:.0f} MB stored"
-    )
-    print("| of a million events | taken | dollars |\n| --- | --- | --- |")
-    for part, seconds in cost.cpu.items():
-        print(f"| {part} | {seconds:.0f} CPU seconds | {lines[part]:.4f} |")
-    requests = f"{cost.writes:,.0f} writes, {cost.reads:,.0f} reads"
-    for (name, dollars), what in zip(
-        [*lines.items()][-2:], (requests, f"{cost.stored_bytes / _GIB:.2f} GiB"), strict=True
-    ):
-        print(f"| {name} | {what} | {dollars:.4f} |")
-    print(f"| sum | {sum(cost.cpu.values()):.0f} CPU seconds | {sum(lines.values()):.4f} |")
-
-
-def main() -> int:
-    """Measure, and print the price."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--rate", type=int, default=2_000, help="events per second")
-    parser.add_argument("--events", type=int, default=300_000)
-    parser.add_argument("--vcpu-hour", type=float, default=0.0446, help="dollars (c7i.large)")
-    parser.add_argument("--utilisation", type=float, default=0.5, help="of the machines that are paid for")
-    parser.add_argument("--thousand-writes", type=float, default=0.005, help="dollars (S3 Standard)")
-    parser.add_argument("--thousand-reads", type=float, default=0.0004, help="dollars (S3 Standard)")
-    parser.add_argument("--gib-month", type=float, default=0.023, help="dollars (S3 Standard)")
-    parser.add_argument("--months", type=float, default=1, help="how long the data are stored")
-    arguments = vars(parser.parse_args())
-    rate, events = arguments.pop("rate"), arguments.pop("events")
-    print(f"{os.cpu_count()} cores, {rate:,} events/s", flush=True)
-    print_table(measure(rate, events), Prices(**arguments))
-    return 0
+BENCHMARK = Benchmark(
+    name="scaling-costs",
+    measures="Measure what a million events cost the running stack; prices are options.",
+    settings=CostSettings(),
+    quick=CostSettings(events=10_000),
+    measure=measure,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(BENCHMARK))

@@ -5,23 +5,26 @@ batches: it reads the newest file, and asks for as many events again, all of the
 which is the most that one can get; on a cluster each has those that its tasks have met.
 """
 
-import argparse
 import multiprocessing
-import tempfile
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
 
+from benchmarks.harness import Benchmark, Run, main, option
+from benchmarks.results import Measurement, Values
 from gamelake.layers.known_events import Events
-from gamelake.storage.store import Location, Store
-from gamelake.streaming.duplicates import WorkerMemory
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.dedup.worker_memory import WorkerMemory
 from gamelake.streaming.plan import KnownFile
 
 _NO_LIMIT = 10**12
+_SEED = "seed"
 _FURTHER_BATCHES = 5
 _SAMPLES_A_SECOND = 100
 
@@ -59,22 +62,25 @@ def identity_file(store: Store, load: WindowLoad, number: int) -> list[KnownFile
     return sections
 
 
-def worker(folder: str, load: WindowLoad, in_memory: int, files: list[list[KnownFile]]) -> None:
-    """Read the window, take further batches, and print what it took."""
-    store, memory = Store(Location(uri=folder)), WorkerMemory(load.window, in_memory)
+def worker(folder: str, load: WindowLoad, in_memory: int, files: list[list[KnownFile]]) -> Values:
+    """Read the window, take further batches, and return what it took."""
+    store, memory = Store(Location(uri=folder)), WorkerMemory(in_memory)
     with PeakMemory() as peak:
         started = time.perf_counter()
         for partition in range(load.partitions):
-            memory.events(partition, [each[partition] for each in reversed(files[: load.batches])], store)
+            window = [each[partition] for each in reversed(files[: load.batches])]
+            memory.partition(_SEED, load.window, partition, window, store)
         start = time.perf_counter() - started
         known = (files[: load.batches + each + 1] for each in range(_FURTHER_BATCHES))
         taken = [batch_seconds(memory, store, load, each) for each in known]
         held = memory.in_memory
-    print(
-        f"| {load.rate:,} | {load.rate * load.window:,} | {'all' if in_memory == _NO_LIMIT else f'{in_memory:,}'} | "
-        f"{held:,} | {max(peak):,.0f} MiB | {start:.1f} s | {sorted(taken)[len(taken) // 2]:.2f} s |",
-        flush=True,
-    )
+    return {
+        "MiB at most": max(peak),
+        "s of a start": start,
+        "s of a batch": sorted(taken)[len(taken) // 2],
+        "events of the window": load.rate * load.window,
+        "in memory": held,
+    }
 
 
 def batch_seconds(memory: WorkerMemory, store: Store, load: WindowLoad, files: list[list[KnownFile]]) -> float:
@@ -86,7 +92,7 @@ def batch_seconds(memory: WorkerMemory, store: Store, load: WindowLoad, files: l
         asked = Events.of(high, rest, np.full(load.events, len(files) * load.batch))
         started = time.perf_counter()
         newest = [each[partition] for each in reversed(files[-load.batches :])]
-        found += int(memory.events(partition, newest, store).have(asked).sum())
+        found += int(memory.partition(_SEED, load.window, partition, newest, store).have(asked).sum())
         seconds += time.perf_counter() - started
     assert found == 0  # noqa: S101 # random identities of 96 bits
     return seconds
@@ -119,48 +125,40 @@ def anonymous_mib() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 
 
-def run_alone(measure: Callable[..., None], *arguments: object) -> None:
-    """Call a function in a process of its own, whose memory is that of this measurement alone.
+@dataclass(frozen=True, slots=True)
+class DedupSettings:
+    """Options of the benchmark."""
 
-    Raises:
-        SystemExit: the process has failed.
-    """
-    process = multiprocessing.get_context("spawn").Process(target=measure, args=arguments)
-    process.start()
-    process.join()
-    if process.exitcode:
-        raise SystemExit(process.exitcode)
+    rates: tuple[int, ...] = option((33_000, 500_000), "events a second")
+    in_memory: tuple[int, ...] = option((0, 20_000_000), "limits on events in memory; 0: all of them")
+    window: int = option(600, "seconds of the window")
+    batch: int = option(2, "seconds of a batch")
+    partitions: int = option(32, "partitions of the topic")
 
 
-def loads(arguments: argparse.Namespace) -> Iterator[tuple[WindowLoad, int]]:
-    """The loads, each with the limits on events in memory."""
-    for rate in arguments.rates:
-        for limit in arguments.in_memory:
-            yield WindowLoad(rate, arguments.window, arguments.batch, arguments.partitions), limit or _NO_LIMIT
+def measure(run: Run[DedupSettings]) -> Iterator[Measurement]:
+    """Measure each load in a process of its own; TMPDIR has the scratch files."""
+    settings = run.settings
+    for rate in settings.rates:
+        load = WindowLoad(rate, settings.window, settings.batch, settings.partitions)
+        uri = (run.folder / str(rate)).as_uri()
+        store = Store(Location(uri=uri))
+        files = [identity_file(store, load, number) for number in range(load.batches + _FURTHER_BATCHES)]
+        for limit in settings.in_memory:
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                values = pool.submit(worker, uri, load, limit or _NO_LIMIT, files).result()
+            subject = f"{rate:,} events/s, at most {f'{limit:,}' if limit else 'all'} in memory"
+            yield Measurement(part="a worker", subject=subject, values=values)
 
 
-def main() -> None:
-    """Measure each load in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rates", type=int, nargs="+", default=[33_000, 500_000], help="events a second")
-    parser.add_argument("--in-memory", type=int, nargs="+", default=[0, 20_000_000], help="events; 0: all of them")
-    parser.add_argument("--window", type=int, default=600, help="seconds")
-    parser.add_argument("--batch", type=int, default=2, help="seconds")
-    parser.add_argument("--partitions", type=int, default=32)
-    parser.add_argument("--folder", type=Path, help="for the identity files; TMPDIR has the scratch files")
-    arguments = parser.parse_args()
-    print("| events/s | events of the window | limit | in memory | memory at most | start | batch |")
-    print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
-    written: dict[WindowLoad, tuple[str, list[list[KnownFile]]]] = {}
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        for load, limit in loads(arguments):
-            if load not in written:
-                uri = Path(folder, str(load.rate)).as_uri()
-                store, batches = Store(Location(uri=uri)), range(load.batches + _FURTHER_BATCHES)
-                written[load] = (uri, [identity_file(store, load, number) for number in batches])
-            uri, files = written[load]
-            run_alone(worker, uri, load, limit, files)
+BENCHMARK = Benchmark(
+    name="scaling-dedup",
+    measures="Measure a worker process that remembers the events of a whole window.",
+    settings=DedupSettings(),
+    quick=DedupSettings(rates=(1_000,), in_memory=(0, 10_000), window=60),
+    measure=measure,
+)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(BENCHMARK))

@@ -6,43 +6,36 @@ commits a batch of all tables, without Spark and Kafka (`benchmarks/year/stream.
 has its turn in each round.
 """
 
-import argparse
+import sys
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from statistics import median
+from functools import partial
 
 import pyarrow as pa
 
+from benchmarks.harness import Benchmark, Run, alternate, main, option
+from benchmarks.results import Measurement, Values
 from benchmarks.stopwatch import machine_cpu_seconds, process_cpu_seconds
 from benchmarks.year.listings import Listings
 from benchmarks.year.plan import SimulatedClock, YearPlan
 from benchmarks.year.stream import YearStream
+from gamelake.contract.games import load_games
 from gamelake.layers.silver import COMMON_SCHEMA
-from gamelake.model.games import load_games
 from gamelake.model.naming import game_table
-from gamelake.storage.store import Location, Store
-from gamelake.streaming.chunk import ChunkWriter, TableDay
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.tasks.chunk import ChunkWriter, TableDay
 from tests.stack.latency_proxy import FarStore, Latency, far_store
 from tests.stack.object_store import ROOT, ObjectStore
 
 _WARM_UP = 2
 _ROWS = 10
-_HEAD = (
-    "requests at once",
-    "files of a task",
-    "decision",
-    "commits",
-    "decision and commits",
-    "CPU of the driver",
-    "CPU of the proxy",
-    "CPU of the machine",
-    "its requests",
-)
 
 
 def task_seconds(place: Location, tables: int) -> float:
-    """How long a task takes to encode and write one file for each table."""
+    """Return how long a task takes to encode and write one file for each table."""
     writer = ChunkWriter(Store(place), load_games(ROOT / "contracts/games.yaml"), threads=2)
     rows = pa.RecordBatch.from_arrays([pa.nulls(_ROWS, each.type) for each in COMMON_SCHEMA], schema=COMMON_SCHEMA)
     day = (datetime.now(UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days
@@ -55,60 +48,61 @@ def task_seconds(place: Location, tables: int) -> float:
     return seconds
 
 
-def measure(far: FarStore, places: dict[int, tuple[Location, Location]], tables: int, rounds: int) -> None:
-    """Print a row for each number of requests at once."""
-    plan = YearPlan(tables=tables)
+@dataclass(frozen=True, slots=True)
+class FarStoreSettings:
+    """Options of the benchmark."""
+
+    tables: int = option(1_000, "tables of a batch")
+    rounds: int = option(5, "rounds of each number of requests")
+    at_once: tuple[int, ...] = option((8, 64), "requests at once")
+    milliseconds: tuple[float, ...] = option((40.0, 100.0), "delay of a request, and of one in a hundred")
+
+
+def measure(run: Run[FarStoreSettings]) -> Iterator[Measurement]:
+    """Decide and commit batches with each number of requests at once in turn."""
+    settings, store = run.settings, ObjectStore.of_the_tests()
+    usual, slow = (each / 1_000 for each in settings.milliseconds)
+    plan = YearPlan(tables=settings.tables)
     clock = SimulatedClock(plan)
     clock.next_batch()
-    streams = {
-        at_once: YearStream(place, plan, clock, Listings(), files=near) for at_once, (place, near) in places.items()
-    }
-    samples: dict[int, list[tuple[float, ...]]] = {at_once: [] for at_once in streams}
-    for number in range(_WARM_UP + rounds):
-        for at_once, stream in streams.items():
-            files = task_seconds(places[at_once][0], tables)
-            stream.prepare(number)
-            far.count_anew()
-            machine, proxy = machine_cpu_seconds(), process_cpu_seconds(far.pid)
-            sample = stream.run_prepared(number)
-            cpu = sample.cpu_seconds, process_cpu_seconds(far.pid) - proxy, machine_cpu_seconds() - machine
-            if number >= _WARM_UP:
-                samples[at_once].append((files, sample.decide_seconds, sample.commit_seconds, *cpu, far.requests))
-    print(f"{tables} tables, medians of {rounds} rounds (least to greatest), seconds")
-    print(f"| {' | '.join(_HEAD)} |\n| {' | '.join('---' for _ in _HEAD)} |")
-    for at_once, found in samples.items():
-        times = [spread([each[part] for each in found]) for part in range(3)]
-        whole = spread([decide + commit for _, decide, commit, *_ in found])
-        busy = (f"{median([each[part] for each in found]):.2f}" for part in (3, 4, 5))
-        requests = median([each[6] for each in found])
-        print(f"| {at_once} | {' | '.join(times)} | {whole} | {' | '.join(busy)} | {requests:.0f} |")
-    for stream in streams.values():
-        stream.__exit__(None, None, None)
-
-
-def spread(values: list[float]) -> str:
-    """The median, the least and the greatest."""
-    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
-
-
-def main() -> None:
-    """Measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", type=int, default=1_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--at-once", type=int, nargs="+", default=[8, 64])
-    parser.add_argument("--milliseconds", type=float, nargs=2, default=[40, 100], help="usual, and of 1 %%")
-    arguments = parser.parse_args()
-    store = ObjectStore.of_the_tests()
-    usual, slow = (each / 1_000 for each in arguments.milliseconds)
-    with store.new_bucket() as bucket, far_store(store.endpoint, Latency(usual, slow)) as far:
-        places = {}
-        for at_once in arguments.at_once:
+    with store.new_bucket() as bucket, far_store(store.endpoint, Latency(usual, slow)) as far, ExitStack() as streams:
+        ways = {}
+        for at_once in settings.at_once:
             uri = f"s3://{bucket}/lake-{at_once}"
             place = replace(store.at(far.url).location(uri), at_once=at_once)
-            places[at_once] = (place, store.location(uri))
-        measure(far, places, arguments.tables, arguments.rounds)
+            stream = YearStream(place, plan, clock, Listings(), files=store.location(uri))
+            streams.enter_context(stream)
+            ways[f"{at_once} requests at once"] = partial(_batch, far, stream, place, settings.tables)
+        yield from alternate("a batch", ways, settings.rounds, run.emit, _WARM_UP)
+
+
+def _batch(far: FarStore, stream: YearStream, place: Location, tables: int, number: int) -> Values:
+    files = task_seconds(place, tables)
+    batch = number + _WARM_UP - 1
+    stream.prepare(batch)
+    far.count_anew()
+    machine, proxy = machine_cpu_seconds(), process_cpu_seconds(far.pid)
+    sample = stream.run_prepared(batch)
+    return {
+        "decision and commits s": sample.decide_seconds + sample.commit_seconds,
+        "files of a task s": files,
+        "decision s": sample.decide_seconds,
+        "commits s": sample.commit_seconds,
+        "CPU s of the driver": sample.cpu_seconds,
+        "CPU s of the proxy": process_cpu_seconds(far.pid) - proxy,
+        "CPU s of the machine": machine_cpu_seconds() - machine,
+        "requests": far.requests,
+    }
+
+
+BENCHMARK = Benchmark(
+    name="scaling-far-store",
+    measures="Measure what a batch of many tables costs on a store that is far away.",
+    settings=FarStoreSettings(),
+    quick=FarStoreSettings(tables=20, rounds=1),
+    measure=measure,
+)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(BENCHMARK))

@@ -1,136 +1,49 @@
 """Measures how the cost of a batch grows with players it does not change: `python -m benchmarks.scaling.known_players`.
 
-Each batch changes the same number of players, of however many are known. The KPI batch is the driver's own code over
-tables that are filled first; the live-ops batch and the refresh of its table are the tasks' own code, in this process.
-CPU seconds are of all threads of the process, so that what else the machine does changes them little.
+Each batch changes the same number of players, of however many are known. The batch of live operations and the refresh
+of its table are the tasks' own code, in this process. CPU seconds are of all threads of the process, so that what else
+the machine does changes them little.
 """
 
-import argparse
-import tempfile
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
-from statistics import median
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelake.serving.kpis import definitions as kpi
-from gamelake.serving.kpis.aggregation import aggregate
-from gamelake.serving.kpis.day_tables import DayTable
-from gamelake.serving.kpis.definitions import ExactUpTo
-from gamelake.serving.kpis.known_players import KnownPlayers
-from gamelake.serving.live_ops.hour import PURCHASES_SCHEMA
-from gamelake.serving.live_ops.memory import Share
+from benchmarks.harness import Benchmark, Run, alternate, main, option
+from benchmarks.results import Measurement, Values
+from gamelake.model.arrays import Words
+from gamelake.objects.store import Location, Store
 from gamelake.serving.live_ops.plan import BUCKETS, Base, StatePlan
-from gamelake.serving.live_ops.player_table import PlayerStateTable, write_bucket
-from gamelake.serving.live_ops.players import (
+from gamelake.serving.live_ops.states.hour import PURCHASES_SCHEMA
+from gamelake.serving.live_ops.states.memory import Share
+from gamelake.serving.live_ops.states.player_table import PlayerStateTable, write_bucket
+from gamelake.serving.live_ops.states.players import (
     PLAYER_EVENTS_SCHEMA,
     STATE_SCHEMA,
-    Keys,
     PlayerChanges,
     advanced,
     blank,
     in_order,
 )
-from gamelake.serving.live_ops.refreshing import RefreshTask
-from gamelake.serving.live_ops.state_files import file_prefix, write_change
-from gamelake.serving.live_ops.updating import keys_of_players
-from gamelake.storage.store import Location, Store
+from gamelake.serving.live_ops.states.refreshing import RefreshTask
+from gamelake.serving.live_ops.states.state_files import file_prefix, write_change
+from gamelake.serving.live_ops.states.updating import keys_of_players
 
-_TODAY = date(2026, 6, 30)
 _GAMES = 100
 _FOLDER, _SEED = "_gamelake/streams/live_ops/state", "seed"
-_MOMENT = 1_782_820_800_000_000  # microseconds since 1970: the beginning of _TODAY
+_MOMENT = 1_782_820_800_000_000  # microseconds since 1970
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Medians of the seconds and of the CPU seconds of some runs."""
-
-    seconds: float
-    cpu: float
-
-    def __str__(self) -> str:
-        """As two cells of a table."""
-        return f"{self.seconds:.2f} | {self.cpu:.2f}"
-
-
-def cost_of(runs: int, run: Callable[[int], object]) -> Cost:
-    """What some runs take, which get their numbers, after one that is not counted."""
-    seconds, cpu = [], []
-    for number in range(runs + 1):
-        started, cpu_started = time.perf_counter(), time.process_time()
-        run(number)
-        seconds.append(time.perf_counter() - started)
-        cpu.append(time.process_time() - cpu_started)
-    return Cost(median(seconds[1:]), median(cpu[1:]))
-
-
-_KNOWN = f"""
-  SELECT i, 'game_' || i % {_GAMES} AS game_name, md5(CAST(i AS VARCHAR)) AS gamer_id,
-    DATE '{_TODAY}' - CAST(1 + i // {_GAMES} % 90 AS INTEGER) AS first_date
-  FROM range({{players}}) AS known(i)"""  # noqa: S608 # numbers of this module
-_PLAYED = f"""
-  WITH known AS ({_KNOWN})
-  SELECT DATE '{_TODAY}' - CAST(day AS INTEGER) AS event_date, game_name, gamer_id, i % 20 = 0 AS paid
-  FROM known, range(1, 61) AS days(day)
-  WHERE first_date <= DATE '{_TODAY}' - CAST(day AS INTEGER) AND hash(i, day) % 100 < {{active}}"""  # noqa: S608 # the same
-
-
-def filled_kpis(store: Store, players: int, active: int) -> dict[str, DayTable]:
-    """The KPI tables with players who were first seen in the last 90 days, of whom some percent play each day."""
-    tables = {table.name: DayTable(store, table, "benchmark", ()) for table in kpi.ALL}
-    with duckdb.connect() as sql:
-        for definition, query in (
-            (kpi.PLAYERS, f"SELECT first_date, game_name, gamer_id, 0 AS halvings FROM ({_KNOWN})"),  # noqa: S608 # the same
-            (kpi.PLAYER_DAYS, _PLAYED),
-        ):
-            rows = sql.sql(query.format(players=players, active=active)).to_arrow_table().cast(definition.schema)
-            table = tables[definition.name]
-            table.open()
-            table.replace(set(rows.column(definition.day).unique().to_pylist()), rows, 0)
-    return tables
-
-
-def kpi_facts(players: int, changed: int, batch: int) -> pa.Table:
-    """What a batch brings of today: so many players with one session each, of whom every tenth is new."""
-    number = np.random.default_rng(batch).choice(players, changed, replace=False)
-    number[::10] += players
-    hour = datetime(_TODAY.year, _TODAY.month, _TODAY.day, tzinfo=UTC) + timedelta(hours=batch % 24)
-    with duckdb.connect() as sql:
-        sql.register("numbers", pa.table({"i": number}))
-        found = sql.sql(f"""
-          WITH seen AS (SELECT 'game_' || i % {_GAMES} AS game_name, md5(CAST(i AS VARCHAR)) AS gamer_id FROM numbers)
-          SELECT 'session' AS facet, game_name, gamer_id AS a, gamer_id || '-s' AS b, 5 AS events FROM seen
-          UNION ALL SELECT facet, game_name, 'ios', '1.0', 5 * count(*)
-          FROM seen, (VALUES ('hour'), ('arrival')) AS facets(facet) GROUP BY ALL
-        """).to_arrow_table()  # noqa: S608 # the same
-    rows = len(found)
-    at = pa.array([hour] * rows, pa.timestamp("us", "UTC"))
-    return pa.table(
-        {
-            "hour": at,
-            **{name: found[name] for name in ("facet", "game_name", "a", "b")},
-            "events": found["events"].cast(pa.int64()),
-            "purchases": pa.array(np.zeros(rows, np.int64)),
-            "bookings": pa.array([0] * rows).cast(pa.decimal128(28, 6)),
-            "first_event": at,
-            "last_event": at,
-        }
-    )
-
-
-def kpi_batch(place: Location, players: int, active: int, changed: int, runs: int) -> Cost:
-    """The cost of a batch of the KPI query."""
-    tables = filled_kpis(Store(place), players, active)
-    facts = [kpi_facts(players, changed, batch) for batch in range(runs + 1)]
-    known = KnownPlayers()
-    return cost_of(runs, lambda number: aggregate(tables, ExactUpTo(), facts[number], number + 1, known))
+def _cost(work: Callable[[], object]) -> Values:
+    """Seconds and CPU seconds of a call."""
+    started, cpu_started = time.perf_counter(), time.process_time()
+    work()
+    return {"CPU s": time.process_time() - cpu_started, "s": time.perf_counter() - started}
 
 
 def known_states(players: int) -> pa.Table:
@@ -197,7 +110,7 @@ class LiveOpsWorker:
         memory = Share(self.plan, 0, self.store).memory()
         nothing = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         changes = PlayerChanges(events, np.zeros(len(events), np.bool_), *nothing, _MOMENT + batch)
-        keys: Keys = changes.keys()
+        keys: Words = changes.keys()
         states = advanced(memory.players.find(keys), changes)
         prefix = file_prefix(_FOLDER, batch, "change", "0of1")
         path = write_change(self.store, prefix, states, PURCHASES_SCHEMA.empty_table())
@@ -221,36 +134,36 @@ class LiveOpsWorker:
         assert pc.sum(pc.binary_length(report.column("report"))).as_py()  # noqa: S101 # it has written files
 
 
-def live_ops_costs(place: Location, players: int, changed: int, runs: int) -> tuple[Cost, Cost]:
-    """The cost of a batch of live operations, and of a refresh of the table of players."""
-    live_ops = LiveOpsWorker.filled(Store(place), players, changed)
-    # So many batches that states are merged several times.
-    return cost_of(10 * runs, lambda number: live_ops.take(number + 1)), cost_of(runs, live_ops.refresh)
+@dataclass(frozen=True, slots=True)
+class KnownPlayersSettings:
+    """Options of the benchmark."""
+
+    players: tuple[int, ...] = option((10_000, 100_000, 1_000_000), "known players")
+    changed: int = option(1_000, "players of each batch")
+    runs: int = option(5, "refreshes, and ten times as many batches")
 
 
-def main() -> None:
-    """Measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--players", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--changed", type=int, default=1_000, help="players of each batch")
-    parser.add_argument("--active", type=int, nargs="+", default=[0, 10], help="percent of the players, each day")
-    parser.add_argument("--runs", type=int, default=5)
-    arguments = parser.parse_args()
-    print("| known players | of them each day | a KPI batch: s | CPU s |\n| --- | --- | --- | --- |")
-    for players in arguments.players:
-        for active in arguments.active:
-            with tempfile.TemporaryDirectory() as folder:
-                place = Location(uri=Path(folder).as_uri())
-                cost = kpi_batch(place, players, active, arguments.changed, arguments.runs)
-            print(f"| {players:,} | {active} % | {cost} |", flush=True)
-    print("\n| known players | a live-ops batch: s | CPU s | a refresh: s | CPU s |\n| --- | --- | --- | --- | --- |")
-    for players in arguments.players:
-        with tempfile.TemporaryDirectory() as folder:
-            batch, refresh = live_ops_costs(
-                Location(uri=Path(folder).as_uri()), players, arguments.changed, arguments.runs
-            )
-        print(f"| {players:,} | {batch} | {refresh} |", flush=True)
+def measure(run: Run[KnownPlayersSettings]) -> Iterator[Measurement]:
+    """Measure batches of live operations, and refreshes of the table of players."""
+    runs = run.settings.runs
+    for players in run.settings.players:
+        place = Location(uri=(run.folder / str(players)).as_uri())
+        worker, subject = LiveOpsWorker.filled(Store(place), players, run.settings.changed), f"{players:,} players"
+        batches = {subject: lambda number, worker=worker: _cost(lambda: worker.take(number + 1))}
+        # So many batches that states are merged several times.
+        yield from alternate("a live-ops batch", batches, 10 * runs, run.emit)
+        refreshes = {subject: lambda number, worker=worker: _cost(lambda: worker.refresh(number))}
+        yield from alternate("a refresh", refreshes, runs, run.emit)
+
+
+BENCHMARK = Benchmark(
+    name="scaling-known-players",
+    measures="Measure how the cost of a batch grows with players it does not change.",
+    settings=KnownPlayersSettings(),
+    quick=KnownPlayersSettings(players=(1_000,), changed=100, runs=1),
+    measure=measure,
+)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(BENCHMARK))

@@ -1,68 +1,84 @@
 """Measures the running stack: `python -m benchmarks.stack`, after `make up`."""
 
-import argparse
-import os
 import sys
-import time
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from benchmarks.machine import cpu_model, short_commit
-from benchmarks.stack import report, throughput, visibility
-from benchmarks.stack.probes import StackMissingError, cpu_seconds
-from benchmarks.stack.results import StackResults, save
-from tools.embedded.service import REPOSITORY
+from benchmarks.documents import Report, circumstances, goals_table, subjects_table
+from benchmarks.goals import Goal
+from benchmarks.harness import Benchmark, Run, main, option
+from benchmarks.results import Measurement, Results
+from benchmarks.stack import throughput, visibility
+from benchmarks.stack.probes import cpu_seconds
 
-_RESULTS = REPOSITORY / "benchmarks" / "results"
-
-
-def main() -> int:
-    """Run the benchmarks; 1 if the stack is not running or the load failed."""
-    arguments = _parser().parse_args()
-    started = time.monotonic()
-    try:
-        cpu_seconds()
-        results = _measured(arguments, lambda line: print(f"{time.monotonic() - started:6.0f} s  {line}", flush=True))
-    except (StackMissingError, OSError, throughput.LoadFailedError) as error:
-        print(f"benchmarks.stack: {error}", file=sys.stderr)
-        return 1
-    print(f"results are in {save(results, arguments.out)}")
-    if arguments.out == _RESULTS:
-        report.write_report(results, REPOSITORY / "docs/performance.md")
-    return 0
+CPU = "CPU seconds by service"
+_VISIBILITY_RATE = 5_000
 
 
-def _measured(arguments: argparse.Namespace, emit: throughput.Emit) -> StackResults:
-    emit(f"{arguments.rate:,} events/s for {arguments.seconds} s")
-    load = throughput.measure(arguments.rate, arguments.seconds, emit)
-    emit(f"drained in {load.drained_seconds} s; now {report.VISIBILITY_RATE:,} events/s, and queries to Trino")
-    seen = visibility.measure(report.VISIBILITY_RATE, arguments.visibility_seconds)
-    emit(f"visible in Trino: p50 {seen.p50} s, p95 {seen.p95} s, oldest {seen.max} s")
-    return StackResults(
-        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        commit=short_commit(REPOSITORY),
-        cores=os.cpu_count() or 0,
-        cpu_model=cpu_model(),
-        seconds=arguments.seconds,
-        throughput=(load,),
-        visibility=(seen,),
-    )
+@dataclass(frozen=True, slots=True)
+class StackSettings:
+    """Options of the benchmark."""
+
+    rate: int = option(50_000, "events per second of the load")
+    seconds: int = option(300, "how long it lasts")
+    visibility_seconds: int = option(60, "how long Trino is asked")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.stack", description=__doc__)
-    add = parser.add_argument
-    add(
-        "--rate",
-        type=int,
-        default=max(report.WANTED_RATES),
-        help="events per second of the load; default: %(default)s",
-    )
-    add("--seconds", type=int, default=report.WANTED_SECONDS, help="how long it lasts; default: %(default)s")
-    add("--visibility-seconds", type=int, default=60, help="how long Trino is asked; default: %(default)s")
-    add("--out", type=Path, default=_RESULTS, help="folder for the results; default: benchmarks/results")
-    return parser
+def measure(run: Run[StackSettings]) -> Iterator[Measurement]:
+    """Load the stack, then ask Trino at a lower rate.
 
+    Raises:
+        BenchmarkError: the stack is not running, or a load failed.
+    """
+    settings, before = run.settings, cpu_seconds()
+    run.emit(f"{settings.rate:,} events/s for {settings.seconds} s")
+    yield from throughput.measure(settings.rate, settings.seconds, run.emit)
+    between = cpu_seconds()
+    run.emit(f"drained; now {_VISIBILITY_RATE:,} events/s, and queries to Trino")
+    yield visibility.measure(_VISIBILITY_RATE, settings.visibility_seconds)
+    after = cpu_seconds()
+    for service in sorted(after):
+        taken = {
+            "during the load": round(between.get(service, 0) - before.get(service, 0), 1),
+            "during the queries": round(after[service] - between.get(service, 0), 1),
+        }
+        yield Measurement(part=CPU, subject=service, values=taken)
+
+
+def _sustained(results: Results) -> list[float]:
+    """The rate of the load, or what came into tables of it."""
+    return [each.values["sustained events/s"] for each in results.of(throughput.SUSTAINED)]
+
+
+def _ages(results: Results) -> list[float]:
+    return [each.values["p95 s"] for each in results.of(visibility.AGE)]
+
+
+GOALS = (
+    Goal(
+        "events/s through Kafka into 30 tables on the object store, sustained for 5 minutes",
+        (40_000, 50_000),
+        _sustained,
+    ),
+    Goal("age of an event when Trino returns it, p95, at 5,000 events/s", (4, 2.5), _ages, " s", at_most=True),
+)
+
+BENCHMARK = Benchmark(
+    name="stack",
+    measures="Measure the running stack: the rate that it sustains, and the delay until Trino returns an event.",
+    settings=StackSettings(),
+    measure=measure,
+    goals=GOALS,
+    is_partial=lambda settings: settings.seconds < StackSettings().seconds,
+    report=Report(
+        page=(circumstances("all containers and the simulator shared them"), goals_table(GOALS)),
+        appendix=(
+            subjects_table(throughput.SUSTAINED, "load"),
+            subjects_table(visibility.AGE, "age of an event"),
+            subjects_table(CPU, "service"),
+        ),
+    ),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(BENCHMARK))

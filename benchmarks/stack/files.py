@@ -4,36 +4,41 @@ First the time for many files that are uploaded as fast as possible, from the fi
 Then the delay of single files at a steady rate, from the start of each upload until its events are in all tables.
 """
 
-import argparse
+import gzip
 import json
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from random import Random
 
-import numpy as np
 import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.files import content
+from benchmarks.goals import Goal, figure_of
+from benchmarks.harness import Benchmark, Run, main, option
+from benchmarks.results import MIB, BenchmarkError, Measurement, Values, percentiles
+from benchmarks.traffic import CONTRACTS
+from gamelake.contract.games import load_games
+from gamelake.delta.tables import open_table
+from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.model.naming import BRONZE_FILES
-from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.store import Location, Store, open_objects
-from gamelake.storage.tables import open_table
+from gamelake.objects.store import Location, Store, open_objects
 from tools.stack import lakehouse
 
+_AT_ONCE, _STEADILY = "all at once", "at a steady pace"
 _STREAM, _BUCKET = "ingest_files", "s3://landing"
 _PUTS_AT_ONCE = 8
 _PATIENCE = timedelta(minutes=15)
 _POLL_SECONDS = 0.2
 
 
-class FilesMissingError(Exception):
+class FilesMissingError(BenchmarkError):
     """Not every file was read in time, or not every event was committed."""
 
 
@@ -59,23 +64,30 @@ class Batches:
         return found
 
 
-def main() -> int:
-    """Measure, and print the results as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.stack.files", description=__doc__)
-    parser.add_argument("--files", type=int, default=5_000, help="put as fast as the store takes them (%(default)s)")
-    parser.add_argument("--events", type=int, default=1_000, help="in each (%(default)s)")
-    parser.add_argument("--slowly", type=int, default=120, help="files at a steady pace (%(default)s)")
-    parser.add_argument("--pace", type=float, default=2.0, help="of these, files per second (%(default)s)")
-    arguments = parser.parse_args()
-    figures = {
-        "all_at_once": all_at_once(arguments.files, arguments.events),
-        "one_by_one": one_by_one(arguments.slowly, arguments.pace, arguments.events),
-    }
-    print(json.dumps(figures, indent=2))
-    return 0
+@dataclass(frozen=True, slots=True)
+class StackFilesSettings:
+    """Options of the benchmark."""
+
+    files: int = option(5_000, "files that are put as fast as the store takes them")
+    events: int = option(1_000, "events of each")
+    slowly: int = option(120, "files at a steady pace")
+    pace: float = option(2.0, "of these, files per second")
 
 
-def all_at_once(files: int, events: int) -> dict[str, float]:
+def measure(run: Run[StackFilesSettings]) -> Iterator[Measurement]:
+    """Upload many files at once, then some at a steady pace.
+
+    Raises:
+        FilesMissingError: not all events were committed in time.
+    """
+    settings = run.settings
+    at_once = all_at_once(settings.files, settings.events)
+    yield Measurement(part=_AT_ONCE, subject=f"{settings.files:,} files", values=at_once)
+    steadily = one_by_one(settings.slowly, settings.pace, settings.events)
+    yield Measurement(part=_STEADILY, subject=f"{settings.pace:g} files/s", values=steadily)
+
+
+def all_at_once(files: int, events: int) -> Values:
     """Upload all files at once; returns the figures until all their events were committed.
 
     Raises:
@@ -90,17 +102,15 @@ def all_at_once(files: int, events: int) -> dict[str, float]:
     decided = _await(batches, files, files * events)
     seconds = time.monotonic() - started
     return {
-        "files": files,
-        "events": files * events,
-        "stored_mib": round(sum(map(len, contents)) / 2**20, 1),
+        "s": seconds,
+        "events/s": files * events / seconds,
+        "upload s": uploaded,
         "batches": len(decided),
-        "upload_seconds": round(uploaded, 1),
-        "seconds": round(seconds, 1),
-        "events_per_second": round(files * events / seconds),
+        "stored MiB": sum(map(len, contents)) / MIB,
     }
 
 
-def one_by_one(files: int, pace: float, events: int) -> dict[str, float]:
+def one_by_one(files: int, pace: float, events: int) -> Values:
     """Upload files at a steady rate; returns the delays (seconds) from each upload to its commit.
 
     Raises:
@@ -117,8 +127,7 @@ def one_by_one(files: int, pace: float, events: int) -> dict[str, float]:
             obstore.put(objects, key, each)
         ages = [moment - uploaded[key] for key, moment in seen.result().items()]
     _check(batches.all(), files * events)
-    p50, p95, most = (round(float(each), 2) for each in np.percentile(ages, (50, 95, 100)))
-    return {"files": files, "a_second": pace, "p50_seconds": p50, "p95_seconds": p95, "most_seconds": most}
+    return percentiles(ages)
 
 
 def _watch(batches: Batches, files: int) -> dict[str, float]:
@@ -150,10 +159,40 @@ def _objects_of(manifest: BatchManifest) -> list[str]:
     ]
 
 
+def _content(number: int, events: int) -> bytes:
+    """A compressed file of `events` events; each `number` has other events."""
+    return gzip.compress("\n".join(_lines(number, events)).encode(), compresslevel=1)
+
+
+def _lines(number: int, events: int) -> Iterator[str]:
+    """Generate a few minutes of one game's events, as its server collects them."""
+    random = Random(number)
+    titles = [game.match[0] for game in load_games(CONTRACTS / "games.yaml").games]
+    title, begun = titles[number % len(titles)], datetime.now(UTC) - timedelta(minutes=number % 600)
+    for second in range(events):
+        moment = (begun + timedelta(milliseconds=50 * second)).isoformat()
+        params = {"platform": random.choice(("ios", "android")), "app_version": "1.4.2", "level": second % 80}
+        yield json.dumps(
+            {
+                "event_id": str(uuid.UUID(int=random.getrandbits(128), version=4)),
+                "event_name": "level_completed",
+                "event_time": moment,
+                "ingest_time": moment,
+                "game_name": title,
+                "gamer_id": f"{random.randrange(20_000):032x}",
+                "session_id": str(uuid.UUID(int=random.getrandbits(128), version=4)),
+                "event_params": params,
+                "experiment_ids": ["control"],
+                "attributes": {"mode": "ranked"},
+                "connection_type": "CONNECTION_TYPE_WIFI",
+            }
+        )
+
+
 def _contents(files: int, events: int) -> list[bytes]:
     """Contents of files with new events."""
     first = uuid.uuid4().int
-    return [content(first + number, events) for number in range(files)]
+    return [_content(first + number, events) for number in range(files)]
 
 
 def _keys(files: int) -> list[str]:
@@ -190,5 +229,18 @@ def _is_committed(manifest: BatchManifest) -> bool:
     return all(version is not None and version >= manifest.batch_id for version in versions)
 
 
+BENCHMARK = Benchmark(
+    name="stack-files",
+    measures="Measure the ingestion of files in the running stack.",
+    settings=StackFilesSettings(),
+    quick=StackFilesSettings(files=20, events=100, slowly=5),
+    measure=measure,
+    goals=(
+        Goal("5,000 files at once", (120, 90), figure_of(_AT_ONCE, "5,000 files", "s"), " s", at_most=True),
+        Goal("from file to silver, p95", (10,), figure_of(_STEADILY, "2 files/s", "p95 s"), " s", at_most=True),
+    ),
+)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(BENCHMARK))

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
+from benchmarks.results import BenchmarkError
 from tools.embedded.service import REPOSITORY
 from tools.stack import COMPOSE, kafka, scheme
 
@@ -18,7 +19,7 @@ _ENGINE = Path("/var/run/docker.sock")
 _ANSWER_SECONDS = 20
 
 
-class StackMissingError(Exception):
+class StackMissingError(BenchmarkError):
     """The stack is not running."""
 
 
@@ -37,28 +38,24 @@ class StackTopicEnds:
         return {each.partition: ask(each, timeout=_ANSWER_SECONDS)[1] for each in self._partitions}
 
 
-def start_simulator(rate: int, events: int) -> subprocess.Popen[bytes]:
-    """Start a simulator of 30 games in a container of the stack; it sends events without defects at a rate."""
-    nothing_bad = [f"--{share}=0" for share in ("late", "future", "undecodable", "unknown-game", "null-time")]
-    command = [
-        *(str(COMPOSE / "stack.sh"), "run", "--rm", "--no-deps", "--no-TTY", "tools"),
-        *(
-            "python",
-            "-m",
-            "tools.simulator",
-            "--target",
-            "kafka",
-            "--topic",
-            TOPIC,
-            "--bootstrap-servers",
-            "kafka:9092",
-        ),
-        *("--registry-url", f"{scheme()}://registry:8080/apis/ccompat/v7"),
-        *("--games", "30", "--rate", str(rate), "--events", str(events), "--duplicate=0", *nothing_bad),
+def simulator(rate: int, events: int, *target: str) -> list[str]:
+    """Return the command of a simulator of 30 games, in a container of the stack, that sends events without defects."""
+    defects = ("late", "future", "undecodable", "unknown-game", "null-time", "duplicate")
+    return [
+        *(str(COMPOSE / "stack.sh"), "run", "--rm", "--no-deps", "--no-TTY", "tools", "python", "-m"),
+        *("tools.simulator", *target, "--games", "30", "--rate", str(rate), "--events", str(events)),
+        *(f"--{each}=0" for each in defects),
     ]
+
+
+def start_simulator(rate: int, events: int) -> subprocess.Popen[bytes]:
+    """Start a simulator that sends to Kafka at a rate."""
+    registry = f"{scheme()}://registry:8080/apis/ccompat/v7"
+    target = ("--target=kafka", f"--topic={TOPIC}", "--bootstrap-servers=kafka:9092", f"--registry-url={registry}")
     log = REPOSITORY / "build/benchmarks/simulator.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
+        command = simulator(rate, events, *target)
         return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 
 

@@ -1,27 +1,50 @@
 """Measures the rate that the stack sustains: simulated players at a steady rate, and samples of the tables' lag."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from benchmarks.stack.probes import STREAM, StackTopicEnds, cpu_seconds, start_simulator
-from benchmarks.stack.results import LoadSample, Throughput
-from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.store import Store
+from benchmarks.harness import Emit
+from benchmarks.results import BenchmarkError, Measurement, Values
+from benchmarks.stack.probes import STREAM, StackTopicEnds, start_simulator
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.objects.store import Store
 from tools.stack import lakehouse
 
-_SAMPLE_SECONDS = 10
+LOAD, SUSTAINED = "load", "sustained load"
+_SAMPLE_SECONDS = 30
 _POLL_SECONDS = 0.5
 _START_SECONDS = 120
 _DRAIN_SECONDS = 300
 _WARM_UP_SECONDS = 20
 # The simulator catches up the seconds of its start.
 _SPARE_SECONDS = 30
+# A rate is sustained if this share of it arrived, and the backlog at the end is at most this many seconds of it.
+_SHARE, _SECONDS_BEHIND = 0.99, 15
 
-Emit = Callable[[str], None]
 
-
-class LoadFailedError(Exception):
+class LoadFailedError(BenchmarkError):
     """The simulator ended early, or not everything was committed in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSample:
+    """A sample of the load: records in Kafka and in tables since its start, `seconds` after it."""
+
+    seconds: float
+    sent: int
+    taken: int
+
+    @property
+    def behind(self) -> int:
+        """Records in Kafka that are not in the tables."""
+        return self.sent - self.taken
+
+    def rates_since(self, earlier: "LoadSample") -> tuple[float, float]:
+        """Return records per second into Kafka and into tables."""
+        seconds = self.seconds - earlier.seconds
+        return (self.sent - earlier.sent) / seconds, (self.taken - earlier.taken) / seconds
 
 
 class CommittedOffsets:
@@ -49,11 +72,11 @@ def _after(manifest: BatchManifest) -> Mapping[int, int]:
     return {taken.partition: taken.last + 1 for taken in manifest.offsets}
 
 
-def measure(rate: int, seconds: int, emit: Emit) -> Throughput:
+def measure(rate: int, seconds: int, emit: Emit) -> Iterator[Measurement]:
     """Load the stack for `seconds` after a warm-up, then wait until the tables have everything.
 
     Raises:
-        LoadFailedError: the rate was not reached, or the tables did not catch up.
+        LoadFailedError: the simulator failed, or the tables did not catch up.
     """
     ends, taken = StackTopicEnds(), CommittedOffsets()
     before = ends.now()
@@ -62,25 +85,42 @@ def measure(rate: int, seconds: int, emit: Emit) -> Throughput:
     simulator = start_simulator(rate, events)
     _wait_for(lambda: ends.now() != before, _START_SECONDS, "the simulator sent nothing")
     time.sleep(_WARM_UP_SECONDS)
-    cpu, started, batches, rows = cpu_seconds(), time.monotonic(), taken.batches, taken.rows
+    started, batches, rows = time.monotonic(), taken.batches, taken.rows
     samples = [_sample(ends, taken, before, started)]
     while samples[-1].seconds < seconds - 1 and simulator.poll() is None:
         time.sleep(max(0.0, len(samples) * _SAMPLE_SECONDS - (time.monotonic() - started)))
         samples.append(_sample(ends, taken, before, started))
-        emit(_line(samples))
-    used = {name: round(after - cpu.get(name, 0), 1) for name, after in cpu_seconds().items()}
+        emit(f"{samples[-1]}")
     if simulator.wait(timeout=_DRAIN_SECONDS) != 0:
         raise LoadFailedError("the simulator failed: build/benchmarks/simulator.log says why")
     ended = time.monotonic()
     wait_until_taken(ends, taken)
-    return Throughput(
-        rate=rate,
-        samples=under_load(samples, events),
-        drained_seconds=round(time.monotonic() - ended, 1),
-        rows=taken.rows - rows,
-        batches=taken.batches - batches,
-        cpu_seconds=used,
-    )
+    yield from samples_of(rate, under_load(samples, events))
+    drained = {"drained s": round(time.monotonic() - ended, 1), "batches": taken.batches - batches}
+    yield Measurement(part="after the load", subject=f"{rate:,} events/s", values=drained | {"rows": taken.rows - rows})
+
+
+def samples_of(rate: int, samples: Sequence[LoadSample]) -> Iterator[Measurement]:
+    """Yield each interval of a load, and what it sustained: its rate, or what came into tables if that is less."""
+    subject = f"{rate:,} events/s"
+    for number, (before, after) in enumerate(pairwise(samples), start=1):
+        sent, taken = after.rates_since(before)
+        values: Values = {
+            "records/s into Kafka": round(sent),
+            "records/s into tables": round(taken),
+            "behind": after.behind,
+        }
+        yield Measurement(part=LOAD, subject=subject, round=number, values=values)
+    sent, taken = samples[-1].rates_since(samples[0])
+    is_sustained = min(sent, taken) >= _SHARE * rate and samples[-1].behind <= _SECONDS_BEHIND * rate
+    whole: Values = {
+        "sustained events/s": rate if is_sustained else round(taken),
+        "records/s into Kafka": round(sent),
+        "records/s into tables": round(taken),
+        "behind at most": max(each.behind for each in samples),
+        "for s": round(samples[-1].seconds),
+    }
+    yield Measurement(part=SUSTAINED, subject=subject, values=whole)
 
 
 def wait_until_taken(ends: StackTopicEnds, taken: CommittedOffsets) -> None:
@@ -106,13 +146,6 @@ def _sample(ends: StackTopicEnds, taken: CommittedOffsets, before: Mapping[int, 
         sent=sum(end - before[partition] for partition, end in there.items()),
         taken=sum(max(0, have.get(partition, 0) - start) for partition, start in before.items()),
     )
-
-
-def _line(samples: list[LoadSample]) -> str:
-    previous, last = samples[-2:]
-    seconds = last.seconds - previous.seconds
-    sent, taken = (last.sent - previous.sent) / seconds, (last.taken - previous.taken) / seconds
-    return f"{sent:8,.0f} records/s into Kafka, {taken:8,.0f} into tables, {last.behind:9,} behind"
 
 
 def _covers(have: Mapping[int, int], wanted: Mapping[int, int]) -> bool:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from statistics import median
 
 import numpy as np
-import numpy.typing as npt
 import trino
 
-from benchmarks.stack.probes import cpu_seconds, start_simulator
-from benchmarks.stack.results import Visibility
+from benchmarks.results import Measurement, percentiles
+from benchmarks.stack.probes import start_simulator
 from benchmarks.stack.throughput import LoadFailedError
+from gamelake.model.arrays import Floats, Ints
 from tools import stack
 
 # A game's own table, which is committed after silver/events.
@@ -23,10 +23,9 @@ _ARRIVALS = f"SELECT kafka_partition, kafka_offset, to_unixtime(ingest_time) {_S
 _SECONDS_BETWEEN_QUESTIONS = 0.2
 # Offsets only grow: the newest visible one is enough, so the query can be limited to the last seconds.
 _WINDOW_SECONDS = 30
+AGE = "age in Trino"
 _WARM_UP_SECONDS = 20
 _DRAIN_SECONDS = 20
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(slots=True)
@@ -37,7 +36,7 @@ class VisibleOffsets:
     newest: dict[int, list[int]] = field(default_factory=dict)
     question_seconds: list[float] = field(default_factory=list)
 
-    def ages(self, partition: int, offsets: npt.NDArray[np.int64], arrived: Floats) -> Floats:
+    def ages(self, partition: int, offsets: Ints, arrived: Floats) -> Floats:
         """Seconds from each record's arrival to the end of the first query that returned it.
 
         Raises:
@@ -50,7 +49,7 @@ class VisibleOffsets:
         return np.asarray(times[first] - arrived, dtype=np.float64)
 
 
-def measure(rate: int, seconds: int) -> Visibility:
+def measure(rate: int, seconds: int) -> Measurement:
     """Query while events arrive, then compute the delay of each event.
 
     Raises:
@@ -58,7 +57,7 @@ def measure(rate: int, seconds: int) -> Visibility:
     """
     cursor = _analyst()
     simulator = start_simulator(rate, rate * (seconds + _WARM_UP_SECONDS))
-    started, cpu, visible = time.time(), cpu_seconds(), VisibleOffsets()
+    started, visible = time.time(), VisibleOffsets()
     while simulator.poll() is None:
         _query(cursor, visible)
     if simulator.returncode != 0:
@@ -66,19 +65,13 @@ def measure(rate: int, seconds: int) -> Visibility:
     ended = time.monotonic()
     while time.monotonic() < ended + _DRAIN_SECONDS:
         _query(cursor, visible)
-    used = {name: round(after - cpu.get(name, 0), 1) for name, after in cpu_seconds().items()}
     ages = _ages(cursor, started + _WARM_UP_SECONDS, visible)
-    p50, p95, greatest = np.percentile(ages, [50, 95, 100])
-    return Visibility(
-        rate=rate,
-        events=len(ages),
-        questions=len(visible.question_seconds),
-        p50=round(float(p50), 2),
-        p95=round(float(p95), 2),
-        max=round(float(greatest), 2),
-        question_seconds_p50=round(median(visible.question_seconds), 2),
-        cpu_seconds=used,
-    )
+    values = percentiles(ages) | {
+        "events": len(ages),
+        "queries": len(visible.question_seconds),
+        "s of a query": round(median(visible.question_seconds), 2),
+    }
+    return Measurement(part=AGE, subject=f"{rate:,} events/s", values=values)
 
 
 def _analyst() -> trino.dbapi.Cursor:

@@ -1,12 +1,13 @@
-"""How the year is simulated: its length, its retentions, and a clock whose days last seconds."""
+"""The plan of the simulated year: its length, its retentions, and a clock whose days last seconds."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from benchmarks.harness import option
 from benchmarks.tenths import TENTHS
+from gamelake.contract.schedule import ScheduledTask, load_schedule
 from gamelake.maintenance.log_cleanup import KEPT_MANIFESTS
-from gamelake.model.schedule import ScheduledTask, load_schedule
 
 FULL_YEAR, _FULL_DAYS = 18_200, 364
 BEGINNING = datetime(2025, 1, 1, tzinfo=UTC)
@@ -27,9 +28,9 @@ _UNSCHEDULED = (
 class YearPlan:
     """The length of the simulated time, in batches; retentions of a shorter one are shorter in proportion."""
 
-    batches: int = FULL_YEAR
-    tables: int = 33
-    batches_per_day: int = 50
+    batches: int = option(FULL_YEAR, "batches; a year has the default")
+    tables: int = option(33, "at least 3")
+    batches_per_day: int = option(50, "batches of a simulated day")
 
     @property
     def days(self) -> float:
@@ -51,12 +52,12 @@ class YearPlan:
 
     @property
     def retention(self) -> timedelta:
-        """How long history is kept."""
+        """The time for which history is kept."""
         return _RETENTION * self._share
 
     @property
     def tombstones(self) -> timedelta:
-        """How long Delta's checkpoints keep removed files; Delta's default is a week."""
+        """The time for which Delta's checkpoints keep removed files; Delta's default is a week."""
         return _TOMBSTONES * self._share
 
     @property
@@ -66,7 +67,7 @@ class YearPlan:
 
     @property
     def keep_manifests(self) -> int:
-        """How many manifests log cleanup keeps, however old they are."""
+        """The number of manifests that log cleanup keeps, however old they are."""
         return max(1, round(KEPT_MANIFESTS * self.batches / FULL_YEAR))
 
     def tasks(self, schedule: Path) -> list[ScheduledTask]:

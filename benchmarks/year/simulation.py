@@ -12,11 +12,11 @@ from benchmarks.year.listings import counted_listings
 from benchmarks.year.plan import SimulatedClock, YearPlan
 from benchmarks.year.stream import BatchSample, YearStream
 from benchmarks.year.tasks import TaskProcesses, TaskSample
+from gamelake.delta.log.codec import live_paths
+from gamelake.delta.tables import open_table
 from gamelake.layers.silver import EVENT_DATE
 from gamelake.maintenance.scheduler import Scheduler
-from gamelake.storage.delta_log import live_paths
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import open_table
+from gamelake.objects.store import Location, Store
 
 KINDS = ("data files", "log entries", "Delta checkpoints", "manifests", "compacted history", "other")
 
@@ -96,7 +96,7 @@ def inventory(place: Location, tables: Sequence[str], today: date) -> Inventory:
 def _kind(path: str) -> str:
     if "/_delta_log/" in path:
         return "log entries" if path.endswith(".json") else "Delta checkpoints"
-    if path.startswith("_gamelake/statements/"):
+    if path.startswith("_gamelake/history/"):
         return "compacted history"
     if "/manifests/" in path:
         return "manifests"

@@ -17,22 +17,23 @@ from pyspark.sql import DataFrame
 from benchmarks.commits import SmallFiles, game_tables
 from benchmarks.year.listings import Listings
 from benchmarks.year.plan import SimulatedClock, YearPlan
+from gamelake.delta.tables import open_table
 from gamelake.layers.known_events import Events
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import BatchManifest, EventsFile, EventsSection, OffsetRange
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, events_folder
-from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, OffsetRange
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables, open_table
-from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.batch_records import BatchRecords
-from gamelake.streaming.cross_source import ConcurrentFilesStream, ConcurrentStream
-from gamelake.streaming.decision import Decision
-from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
-from gamelake.streaming.flood import FloodBreaker, FloodLimit
-from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic
-from gamelake.streaming.observers import BatchObserver
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.dedup.cross_source import ConcurrentFilesStream, ConcurrentStream
+from gamelake.streaming.dedup.window import DedupLimits, DedupWindow
+from gamelake.streaming.driver.batch import FanOut, OpenStream
+from gamelake.streaming.driver.decision import Decision
+from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
+from gamelake.streaming.driver.observers import BatchObserver
+from gamelake.streaming.driver.stream import Stream
+from gamelake.streaming.kafka.batch_records import BatchRecords
+from gamelake.streaming.kafka.source import PlannedOffsets, SourceTopic
 from gamelake.streaming.plan import DedupPlan
-from gamelake.streaming.stream import Stream
 
 STREAM, FILES_STREAM, TOPIC, TOPIC_ID = "ingest_events", "ingest_files", "events", "topic-of-the-year"
 _SHARED_TABLES = 2
@@ -87,8 +88,10 @@ class PreparedDecider:
         assert self.decision is not None  # noqa: S101 # each batch is prepared before it begins
         return self.decision
 
-    def learn(self, columns: Mapping[str, pa.Schema]) -> None:
+    def learn(self, columns: Mapping[str, pa.Schema]) -> bool:
         """No other writer gives tables columns."""
+        del columns
+        return False
 
 
 class _Timer(BatchObserver):
@@ -116,7 +119,7 @@ class YearStream:
         rows = game_tables(plan.tables - _SHARED_TABLES, _ROWS)
         self._records = sum(rows.values())
         self._files = SmallFiles(files or place, {BRONZE_EVENTS: self._records, SILVER_EVENTS: self._records, **rows})
-        self._tables = DeltaTables(place)
+        self._tables = stream_tables(place)
         Stream(store, FILES_STREAM, "files").open("files")
         stream = Stream(store, STREAM, TOPIC)
         generation = stream.open(TOPIC_ID)
@@ -130,8 +133,8 @@ class YearStream:
             Failpoints(),
             window,
             ConcurrentFilesStream(ConcurrentStream(store, FILES_STREAM)),
+            [self._timer],
         )
-        self._fan_out.observer = self._timer
         self._checkpoint = SparkCheckpoint(store, generation.checkpoint)
 
     def __enter__(self) -> Self:
@@ -204,7 +207,7 @@ class YearStream:
 
 
 class SparkCheckpoint:
-    """Writes and deletes the files of a Spark checkpoint as Spark's query does; see `gamelake.streaming.checkpoint`."""
+    """Writes and deletes the files of a Spark checkpoint as Spark does; see `gamelake.streaming.driver.checkpoint`."""
 
     def __init__(self, store: Store, path: str) -> None:
         self._store = store

@@ -17,6 +17,11 @@ import msgspec
 from benchmarks.year.listings import counted_listings
 from benchmarks.year.plan import SimulatedClock, YearPlan
 from benchmarks.year.stream import FILES_STREAM, STREAM, TOPIC, TOPIC_ID
+from gamelake.contract.games import GamesContract, load_games
+from gamelake.contract.schedule import ScheduledTask
+from gamelake.delta.listing import own_tables, table_paths
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.reconciliation import reconcile
 from gamelake.maintenance.compaction_run import (
     CompactionRun,
     CompactionScope,
@@ -28,17 +33,12 @@ from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.maintenance.program_runs import ProgramRun
 from gamelake.maintenance.run_records import WorkDone
 from gamelake.maintenance.vacuum import TableVacuum, undecided_files
-from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import Layer
-from gamelake.model.schedule import ScheduledTask
-from gamelake.storage.listing import own_tables, table_paths
-from gamelake.storage.reconciliation import reconcile
-from gamelake.storage.store import Location, Store, require_put_if_absent
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.cross_source import ConcurrentFilesStream, ConcurrentStream
-from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
-from gamelake.streaming.runner import finish_last_batch
-from gamelake.streaming.stream import Stream
+from gamelake.objects.store import Location, Store, require_put_if_absent
+from gamelake.streaming.dedup.cross_source import ConcurrentFilesStream, ConcurrentStream
+from gamelake.streaming.dedup.window import DedupLimits, DedupWindow
+from gamelake.streaming.driver.runner import finish_last_batch
+from gamelake.streaming.driver.stream import Stream
 from tools.embedded.service import REPOSITORY
 
 # As the jobs have them.
@@ -74,7 +74,7 @@ class TaskSample(msgspec.Struct, frozen=True, kw_only=True):
         batch: the batches that there were before.
         grown_kib: by how much the process grew at most, in KiB.
         listed: objects in the listings that it asked for.
-        work: files compacted or deleted, problems found; of what the task is about.
+        work: files compacted or deleted, or problems found, by the task.
         problem: why it failed, empty if it did not.
     """
 
@@ -89,7 +89,7 @@ class TaskSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compact(request: TaskRequest) -> int:
-    """Compact small files as `jobs.compact --no-spark` does, without its pauses; gives how many."""
+    """Compact small files as `jobs.compact --no-spark` does, without its pauses. Return how many."""
     done = compact_locally(_compaction(request).here(_LOCAL_BYTES).due())
     if failed := [each for each in done if isinstance(each, NotCompacted)]:
         raise RuntimeError(f"{failed[0].table} was not compacted: {failed[0].reason}")
@@ -97,7 +97,7 @@ def compact(request: TaskRequest) -> int:
 
 
 def measure_tables(request: TaskRequest) -> int:
-    """Measure what is pending, as the scheduler does each hour; gives the number of reports."""
+    """Measure the pending work as the scheduler does each hour, and return the number of reports."""
     return len(list(pending_locally(_compaction(request), _LOCAL_BYTES)))
 
 
@@ -111,7 +111,7 @@ def _contract() -> GamesContract:
 
 
 def vacuum(request: TaskRequest) -> int:
-    """Delete files as `jobs.vacuum` does; gives how many."""
+    """Delete files as `jobs.vacuum` does. Return how many."""
     store = Store(request.location)
     undecided = undecided_files(store)
     vacuums = [TableVacuum(store, each, request.since, undecided) for each in table_paths(store)]
@@ -121,7 +121,7 @@ def vacuum(request: TaskRequest) -> int:
 
 
 def clean_logs(request: TaskRequest) -> int:
-    """Compact and delete old history as `jobs.clean_logs` does; gives how many objects were deleted."""
+    """Compact and delete old history as `jobs.clean_logs` does. Return how many objects were deleted."""
     store = Store(request.location)
     before = max(request.since, request.day_began)
     cleanup = LogCleanup(store=store, since=request.since, compact_before=before, keep_manifests=request.keep_manifests)
@@ -132,7 +132,7 @@ def clean_logs(request: TaskRequest) -> int:
 
 
 def verify(request: TaskRequest) -> int:
-    """Reconcile as `jobs.verify` does; gives the number of batches."""
+    """Reconcile as `jobs.verify` does. Return the number of batches."""
     found = reconcile(Store(request.location))
     if found.problems:
         raise RuntimeError(f"{len(found.problems)} problems: {found.problems[0]}")
@@ -140,10 +140,10 @@ def verify(request: TaskRequest) -> int:
 
 
 def start(request: TaskRequest) -> int:
-    """What a driver of the stream reads before its first batch; gives the number of tables."""
+    """Read what a driver of the stream reads before its first batch, and return the number of tables."""
     store = Store(request.location)
     require_put_if_absent(store)
-    with DeltaTables(request.location) as tables:
+    with stream_tables(request.location) as tables:
         stream = Stream(store, STREAM, TOPIC)
         finish_last_batch(stream, tables)
         generation = stream.open(TOPIC_ID)
@@ -204,7 +204,7 @@ class TaskProcesses:
         self._context.set_forkserver_preload([__name__])
 
     def after_batch(self, number: int) -> None:
-        """The next samples are of runs after so many batches."""
+        """Note that the next samples are of runs after a number of batches."""
         self._batch = number
 
     def run(self, scheduled: ScheduledTask, stop: Event) -> ProgramRun:

@@ -1,4 +1,4 @@
-"""Backup and restore of what is not in the tables: state of the streams, registry, vault, topics.
+"""Backup and restore of the data outside of the tables: state of the streams, registry, vault, topics.
 
 It uses the public interface of each of them, and does not know what the events mean.
 """

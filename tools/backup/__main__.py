@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
-from gamelake.model.games import load_games
+from gamelake.command import command_parser, is_confirmed, print_result
+from gamelake.contract.games import load_games
 from gamelake.program import FAILED, OK, run
 from tools.backup.archive import check
 from tools.backup.backup_restore import STATE, make, require_empty, restore
@@ -43,17 +42,10 @@ def _restore(platform: BackupPlatform, options: argparse.Namespace) -> int:
         _report(f"{part} is not in the backup: {reason}")
     if options.dry_run:
         return OK
-    if not options.yes and not _confirmed():
+    if not options.yes and not is_confirmed("Stop the streams and the gateway first. Restore it?"):
+        _report("nothing was restored (without a terminal: --yes)")
         return FAILED
-    print(msgspec.json.format(msgspec.json.encode(restore(platform, options.folder, options.into, _report))).decode())
-    return OK
-
-
-def _confirmed() -> bool:
-    if not sys.stdin.isatty():
-        _report("no terminal to confirm on: pass --yes")
-        return False
-    return input("Stop the streams and the gateway first. Type yes to restore: ").strip() == "yes"
+    return print_result(restore(platform, options.folder, options.into, _report))
 
 
 @contextmanager
@@ -70,9 +62,7 @@ def _report(text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.backup", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     of = parser.add_mutually_exclusive_group()
     of.add_argument("--stack", action="store_true", help="of the running stack")
     of.add_argument("--demo", action="store_true", help="of the demo's directory")

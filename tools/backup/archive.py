@@ -27,13 +27,18 @@ class BackupFile(msgspec.Struct, frozen=True):
 
 
 class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a backup; `left_out` has the missing parts with the reason."""
+    """The content of a backup; `left_out` has the missing parts with the reason, `lakehouse` is the platform's URI."""
 
     name: str
+    lakehouse: str
     made_at: datetime
     parts: tuple[str, ...]
     left_out: dict[str, str]
     files: tuple[BackupFile, ...]
+
+    def replaces(self, older: "BackupManifest") -> bool:
+        """Return True if this backup may replace an older one: it is of the same platform, with the same parts."""
+        return (self.lakehouse, sorted(self.parts)) == (older.lakehouse, sorted(older.parts))
 
     @property
     def bytes(self) -> int:
@@ -69,10 +74,17 @@ class NewBackup:
         """The name of the complete backup."""
         return f"{self.made_at:{_NAME}}"
 
-    def close(self, parts: tuple[str, ...], left_out: dict[str, str]) -> tuple[Path, BackupManifest]:
+    def close(self, lakehouse: str, parts: tuple[str, ...], left_out: dict[str, str]) -> tuple[Path, BackupManifest]:
         """Write the manifest, and rename the folder to its final name."""
         files = tuple(_file_entry(self.folder, path) for path in _files_of(self.folder))
-        contents = BackupManifest(name=self.name, made_at=self.made_at, parts=parts, left_out=left_out, files=files)
+        contents = BackupManifest(
+            name=self.name,
+            lakehouse=lakehouse,
+            made_at=self.made_at,
+            parts=parts,
+            left_out=left_out,
+            files=files,
+        )
         listed = self.folder / _LIST
         listed.write_bytes(msgspec.json.format(msgspec.json.encode(contents)))
         with listed.open("rb") as written:
@@ -116,14 +128,17 @@ def check(folder: Path) -> BackupManifest:
 
 
 def complete_backups(parent: Path) -> list[Path]:
-    """The complete backups in a folder, oldest first."""
+    """Return the complete backups in a folder, oldest first."""
     found = [path for path in parent.iterdir() if (path / _LIST).is_file() and not path.name.startswith(".")]
     return sorted(found, key=lambda path: path.name)
 
 
-def prune(parent: Path, keep: int) -> list[str]:
-    """Delete all but the `keep` newest backups; returns the names of the deleted ones."""
-    over = complete_backups(parent)[:-keep]
+def prune(parent: Path, keep: int, newest: BackupManifest) -> list[str]:
+    """Delete all but the `keep` newest backups that `newest` replaces; returns the names of the deleted ones.
+
+    Backups of another platform, or with parts that the newest lacks, stay: they are the only ones of these.
+    """
+    over = [folder for folder in complete_backups(parent) if newest.replaces(read_contents(folder))][:-keep]
     for folder in over:
         # Without its manifest it no longer counts as a backup, even if deleting the rest fails.
         (folder / _LIST).unlink()

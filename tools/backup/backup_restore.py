@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 
 from gamelake.model.errors import BackupError
+from gamelake.objects.store import Store
 from gamelake.recovery.backup_records import BackupRecord, BackupRecords
 from gamelake.recovery.manifest_recovery import RebuiltManifest, rebuild_manifests
 from gamelake.recovery.state_copy import RestoredState, StateCopy
-from gamelake.storage.store import Store
 from tools.backup.archive import BackupManifest, NewBackup, check, complete_backups, prune
 from tools.backup.platform import BackupPlatform
 
@@ -29,7 +29,7 @@ class BackupRestoreResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make(platform: BackupPlatform, parent: Path, keep: int, made_at: datetime, report: Report) -> Path:
-    """Make a backup in a new folder under `parent`, and delete the oldest ones beyond `keep`.
+    """Make a backup in a new folder under `parent`, and delete the platform's oldest ones beyond `keep`.
 
     Raises:
         BackupError: a part can't be saved; the incomplete backup is deleted.
@@ -47,17 +47,18 @@ def make(platform: BackupPlatform, parent: Path, keep: int, made_at: datetime, r
         last = former[0] / STATE if former else None
         objects = StateCopy(store, backup.folder / STATE, last).save()
         report(f"the lakehouse's state is saved, {objects:,} objects")
-        place, contents = backup.close((*(part.name for part in platform.parts), STATE), dict(platform.left_out))
+        parts = (*(part.name for part in platform.parts), STATE)
+        place, contents = backup.close(platform.lakehouse.uri, parts, dict(platform.left_out))
     except BaseException:
         backup.discard()
         raise
     records = BackupRecords(store)
-    records.note(
+    records.add(
         BackupRecord(name=contents.name, made_at=contents.made_at, files=len(contents.files), bytes=contents.bytes)
     )
-    for name in prune(parent, keep):
-        records.forget(name)
-        report(f"{name} is deleted: more than {keep} backups")
+    for name in prune(parent, keep, contents):
+        records.delete(name)
+        report(f"{name} is deleted: more than {keep} backups of this platform")
     return place
 
 

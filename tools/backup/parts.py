@@ -40,7 +40,7 @@ class RegistryPart:
         base, confluent, _ = url.partition(_CONFLUENT)
         if not confluent:
             raise BackupError(
-                f"the registry at {url} is no Apicurio: back it up by its own tools, and leave it out here"
+                f"the registry at {url} is not Apicurio: back it up by its own tools, and leave it out here"
             )
         auth = (writer.username, writer.password) if writer else None
         self._http = httpx2.Client(base_url=base, timeout=_ANSWER_SECONDS, auth=auth)
@@ -54,7 +54,7 @@ class RegistryPart:
         (folder / self.file).write_bytes(self._ask("GET", f"{_ADMIN}/export").content)
 
     def is_empty(self) -> bool:
-        """Whether the registry has no subject.
+        """Return True if the registry has no subject.
 
         Raises:
             BackupError: the registry is not available.
@@ -116,7 +116,7 @@ class TopicsPart:
         (folder / self.file).write_bytes(msgspec.json.format(msgspec.json.encode(topics)))
 
     def is_empty(self) -> bool:
-        """Always true: existing topics are not changed."""
+        """Return True always: existing topics are not changed."""
         return True
 
     def restore(self, folder: Path) -> str:
@@ -160,7 +160,7 @@ class VaultPart:
         _run((sys.executable, "-m", "jobs.backup_vault", str(folder / self.file)), Piped(), self._environment)
 
     def is_empty(self) -> bool:
-        """Always true: existing players are not changed, and erased ones are not restored."""
+        """Return True always: existing players are not changed, and erased ones are not restored."""
         return True
 
     def restore(self, folder: Path) -> str:

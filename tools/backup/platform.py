@@ -10,9 +10,9 @@ from typing import Protocol
 
 from gamelake.kafka import kafka_access
 from gamelake.model.environment import Environment
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Location
 from gamelake.schemas.event_schemas import registry_writer
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Location
 from tools import stack
 from tools.backup.parts import RegistryPart, StackVaultPart, TopicsPart, VaultPart
 from tools.demo.options import DemoPaths
@@ -32,10 +32,10 @@ class BackupPart(Protocol):
         """Write the part's file into a folder."""
 
     def is_empty(self) -> bool:
-        """Whether the part can be restored without the permission `--into`."""
+        """Return True if the part can be restored without the permission `--into`."""
 
     def restore(self, folder: Path) -> str:
-        """Restore from the file in a folder; returns a text of what was restored."""
+        """Restore from the file in a folder. Return a text that names the restored things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class BackupPlatform:
 
 
 def of_the_stack() -> BackupPlatform:
-    """The running stack, with its root keys."""
+    """Return the running stack, with its root keys."""
     parts = (
         TopicsPart(stack.kafka("admin")),
         RegistryPart(stack.registry_url(), stack.registry_writer()),
@@ -59,7 +59,7 @@ def of_the_stack() -> BackupPlatform:
 
 @contextmanager
 def of_the_demo() -> Iterator[BackupPlatform]:
-    """The demo's directory; its registry is started for as long as the block lasts."""
+    """Start the registry of the demo's directory for as long as the block lasts."""
     places = DemoPaths.under(_DEMO)
     with EmbeddedRegistry(_DEMO / "registry") as registry:
         vault = {
@@ -78,7 +78,7 @@ def of_the_demo() -> Iterator[BackupPlatform]:
 
 
 def of_the_environment(variables: Mapping[str, str] = os.environ) -> BackupPlatform:
-    """The platform that GAMELAKE_* variables name; parts without a variable are left out.
+    """Return the platform that GAMELAKE_* variables name; parts without a variable are left out.
 
     Raises:
         SettingsError: GAMELAKE_LAKEHOUSE is not set, or a variable is malformed.

@@ -6,11 +6,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
-import msgspec
-
+from gamelake.command import as_json, whole
 from gamelake.model.errors import GamelakeError, StartupError
 from gamelake.observability.faults import fault_named, load_faults
 from gamelake.program import FAILED, OK, run
+from tools import contracts
 from tools.cli import credentials, doctor, faults, status, switchboard
 from tools.cli.completion import SHELLS, complete_with, script
 from tools.cli.jobs import COMMANDS
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+    """Build the parser of all commands."""
     whole = argparse.ArgumentParser(prog="gamelake", description=__doc__, epilog=_EXIT_CODES)
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
 
@@ -49,13 +49,16 @@ def parser() -> argparse.ArgumentParser:
         made.set_defaults(command=action, json=False)
         return made
 
-    _with_json(command("status", "Show services, streams and firing alerts; 1 if something is not healthy.", _status))
-    shown = _with_json(command("credentials", "Show addresses and users; with a name, that secret.", _credentials))
+    _with_json(
+        command("status", "Show services, streams and firing alerts; exits with 1 if one is not healthy.", _status)
+    )
+    shown = _with_json(command("credentials", "Show addresses and users, or one secret by its name.", _credentials))
     secret = shown.add_argument("secret", nargs="?", metavar="SECRET", help="a file of compose/secrets: trino-analyst")
     complete_with(secret, credentials.secret_names())
-    asked = _with_json(command("sql", "Query Trino; without a statement, its command line.", _sql))
+    asked = _with_json(command("sql", "Query Trino, or open its command line.", _sql))
     asked.add_argument("statement", nargs="?", metavar="SQL")
     asked.add_argument("--user", default="analyst", help="of contracts/access.yaml; default: analyst")
+    _with_json(command("check", "Check contracts, rules, views and questions; needs no stack.", _check))
     _add_load(command("load", "Show, set or stop the load of simulated players.", _load))
     _add_fault(command("fault", "List faults to practise with, and switch them on and off.", _fault))
     command("switchboard", "Put switches for load and faults on the portal, until Ctrl-C.", _switchboard)
@@ -64,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     completion.add_argument("shell", choices=SHELLS)
     for name, each in COMMANDS.items():
         # Only for the list and for completion: `main` passes their arguments on.
-        _with_json(commands.add_parser(name, help=f"{each.summary}; see its --help"))
+        _with_json(commands.add_parser(name, help=f"{each.summary} Its --help shows more."))
     return whole
 
 
@@ -78,11 +81,11 @@ def _add_load(command: argparse.ArgumentParser) -> None:
     _with_json(command)
     actions = command.add_subparsers(dest="action", metavar="ACTION")
     begun = _with_json(actions.add_parser("set", help="start a load, or replace the one that runs"))
-    begun.add_argument("rate", type=_whole(1, 1_000_000), metavar="RATE", help="events per second")
-    begun.add_argument("--games", type=_whole(1, 30), default=GAMES, help="games that are played; default: %(default)s")
+    begun.add_argument("rate", type=whole(1, 1_000_000), metavar="RATE", help="events per second")
+    begun.add_argument("--games", type=whole(1, 30), default=GAMES, help="games that are played; default: %(default)s")
     begun.add_argument(
         "--minutes",
-        type=_whole(1, _LONGEST_MINUTES),
+        type=whole(1, _LONGEST_MINUTES),
         default=MINUTES,
         help="after which it ends by itself; default: %(default)s",
     )
@@ -100,16 +103,6 @@ def _add_fault(command: argparse.ArgumentParser) -> None:
         action = _with_json(actions.add_parser(name, help=summary))
         named = action.add_argument("fault", nargs="?" if name == "off" else None, metavar="NAME")
         complete_with(named, load_faults(faults.FAULTS))
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        found = int(text)
-        if not least <= found <= most:
-            raise argparse.ArgumentTypeError(f"{text} is not between {least} and {most:,}")
-        return found
-
-    return number
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -136,6 +129,15 @@ def _sql(options: argparse.Namespace) -> int:
     command = (str(COMPOSE / "sql.sh"), options.user, *asked)
     source = None if options.statement is None else subprocess.DEVNULL
     return OK if subprocess.run(command, cwd=REPOSITORY, check=False, stdin=source).returncode == 0 else FAILED
+
+
+def _check(options: argparse.Namespace) -> int:
+    found = list(dict.fromkeys(contracts.problems(REPOSITORY)))
+    if options.json:
+        _print(found)
+    else:
+        _print("\n".join(found) or "No mistake was found.")
+    return FAILED if found else OK
 
 
 def _load(options: argparse.Namespace) -> int:
@@ -187,7 +189,7 @@ def _completion(options: argparse.Namespace) -> int:
 
 
 def _print(found: object) -> None:
-    text = found if isinstance(found, str) else msgspec.json.format(msgspec.json.encode(found)).decode()
+    text = found if isinstance(found, str) else as_json(found)
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -196,4 +198,4 @@ def _print(found: object) -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, is_command=True)

@@ -21,7 +21,7 @@ _FOR_ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 
 
 def script(shell: str, parser: argparse.ArgumentParser) -> str:
-    """The script for a shell of `SHELLS`: `source <(gamelake completion bash)`."""
+    """Return the script for a shell of `SHELLS`: `source <(gamelake completion bash)`."""
     found = words(parser)
     # The longest first: after `load set`, words of `load` are wrong.
     cases = "\n".join(f"    {name!r}*) words={' '.join(found[name])!r} ;;" for name in sorted(found, reverse=True))
@@ -30,7 +30,7 @@ def script(shell: str, parser: argparse.ArgumentParser) -> str:
 
 
 def words(parser: argparse.ArgumentParser) -> Mapping[str, list[str]]:
-    """The commands and their actions, such as `load` and `load set`, each with what may follow."""
+    """Return the commands and their actions, such as `load` and `load set`, each with the words that may follow."""
     found: dict[str, list[str]] = {}
     for name, command in _choices(parser).items():
         found[name] = _words_of(command)

@@ -16,7 +16,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def addresses() -> tuple[Address, ...]:
-    """Those of the services that run.
+    """Return the addresses of the services that run.
 
     Raises:
         StackError: the stack does not run.
@@ -28,17 +28,17 @@ def addresses() -> tuple[Address, ...]:
 
 
 def as_text(found: tuple[Address, ...]) -> str:
-    """The addresses for a terminal."""
+    """Render the addresses for a terminal."""
     return "\n".join(f"{each.name:<22} {each.address:<42} {each.user}" for each in found)
 
 
 def secret_names() -> list[str]:
-    """The names of the stack's secrets."""
+    """Return the names of the stack's secrets."""
     return sorted(path.name for path in SECRETS.glob("[!.]*") if path.is_file())
 
 
 def secret(name: str) -> str:
-    """The content of a file in compose/secrets.
+    """Return the content of a file in compose/secrets.
 
     Raises:
         StartupError: there is no such secret.

@@ -1,4 +1,4 @@
-"""What `gamelake doctor` checks: the machine, and the lakehouse of the running stack, or else of `make demo`."""
+"""Checks of `gamelake doctor`: the machine, and the lakehouse of the running stack, or else of `make demo`."""
 
 import subprocess
 
@@ -20,7 +20,7 @@ class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def any_failed(self) -> bool:
-        """Whether a check failed."""
+        """True if a check failed."""
         return any_failed((*self.machine, *self.lakehouse))
 
 
@@ -31,10 +31,10 @@ def examine() -> DoctorReport:
 
 
 def finding(line: str) -> HealthFinding:
-    """A line of doctor.sh, such as `FAIL cores: the engine has 1; give it more`.
+    """Parse a line of doctor.sh, such as `FAIL cores: the engine has 1; give it more`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the line has another form.
     """
     verdict, _, rest = line.partition(" ")
     need, _, found = rest.partition(": ")

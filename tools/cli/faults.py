@@ -9,8 +9,8 @@ from typing import Protocol
 
 import msgspec
 
+from gamelake.contract.games import load_games
 from gamelake.model.errors import StartupError
-from gamelake.model.games import load_games
 from gamelake.observability.faults import (
     BadRules,
     Fault,
@@ -20,6 +20,8 @@ from gamelake.observability.faults import (
     SlowService,
     StoppedService,
 )
+from services.portal.dashboards import DASHBOARDS
+from services.portal.docs import DOCS, RUNBOOKS
 from services.provision.object_store import ObjectStoreAdmin, read_key
 from services.provision.provisioning import ServiceUnavailableError
 from tools.cli.load import LOAD, SimulatorContainer
@@ -54,7 +56,7 @@ class FaultSwitch(Protocol):
     """Switches one fault."""
 
     def is_on(self) -> bool:
-        """Whether the fault is on."""
+        """Return True if the fault is on."""
 
     def turn_on(self) -> None:
         """Switch it on."""
@@ -172,7 +174,7 @@ class _Traffic:
 
 
 def switch_of(fault: Fault, running: Sequence[Container]) -> FaultSwitch:
-    """The switch of a fault in the running stack.
+    """Return the switch of a fault in the running stack.
 
     Args:
         fault: the fault.
@@ -213,13 +215,13 @@ def switch(fault: Fault, running: Sequence[Container], *, on: bool) -> None:
 
 
 def state_of(fault: Fault, running: Sequence[Container]) -> FaultState:
-    """A fault as it is now; arguments as of `switch_of`.
+    """Return the present state of a fault; arguments as of `switch_of`.
 
     Raises:
         StartupError: the stack does not run, or lacks the service.
         StackError: docker is not available.
     """
-    consoles = f"https://127.0.0.1:{ports()['PROMETHEUS_PORT']}/consoles"
+    portal = f"https://127.0.0.1:{ports()['PORTAL_PORT']}"
     return FaultState(
         fault=fault.name,
         title=fault.title,
@@ -229,14 +231,14 @@ def state_of(fault: Fault, running: Sequence[Container]) -> FaultState:
         within_seconds=fault.within,
         panel=fault.panel.title,
         shows=fault.panel.shows,
-        dashboard=f"{consoles}/{fault.panel.dashboard}.html",
-        runbook=f"{consoles}/runbooks/{fault.runbook}.html" if fault.runbook else "",
+        dashboard=f"{portal}{DASHBOARDS}{fault.panel.dashboard}",
+        runbook=f"{portal}{DOCS}{RUNBOOKS}{fault.runbook}/" if fault.runbook else "",
         remedy=fault.ended_by,
     )
 
 
 def as_text(states: Sequence[FaultState]) -> str:
-    """A line for each fault, and for one alone all of it."""
+    """Render a line for each fault, or all of a single one."""
     if len(states) == 1:
         return _whole(states[0])
     width = max(len(each.fault) for each in states)

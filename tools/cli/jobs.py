@@ -26,7 +26,7 @@ class ContainerCommand:
     prints_json: bool = True
 
     def command_line(self, arguments: Sequence[str], *, has_terminal: bool) -> tuple[str, ...]:
-        """What runs it."""
+        """Return the command that runs it."""
         terminal = () if has_terminal else ("--no-TTY",)
         stack = (str(COMPOSE / "stack.sh"), "run", "--rm", "--no-deps", *terminal, self.service)
         options = [each for each in arguments if not (self.prints_json and each == "--json")]
@@ -47,14 +47,15 @@ class ContainerCommand:
 
 COMMANDS: Mapping[str, ContainerCommand] = {
     "smoke": ContainerCommand(
-        "tools", "tools.smoke", "send one event and wait until Trino returns it", prints_json=False
+        "tools", "tools.smoke", "Send one event and wait until Trino returns it.", prints_json=False
     ),
     "verify": ContainerCommand(
-        "tools", "jobs.verify", "compare the tables with the batches' manifests", prints_json=False
+        "tools", "jobs.verify", "Compare the tables with the batches' manifests.", prints_json=False
     ),
-    "restore": ContainerCommand("maintenance", "jobs.restore", "restore tables to a version, a time or a batch"),
-    "replay": ContainerCommand("maintenance", "jobs.replay", "decode dead letters or quarantined rows again"),
-    "clone": ContainerCommand("maintenance", "jobs.clone", "clone tables without copying their files"),
-    "forget": ContainerCommand("privacy", "jobs.forget_player", "erase a player"),
-    "export": ContainerCommand("privacy", "jobs.export_player", "export what is stored of a player"),
+    "restore": ContainerCommand("maintenance", "jobs.restore", "Restore tables to a version, a time or a batch."),
+    "skip": ContainerCommand("ingest-events", "jobs.skip_records", "Dead-letter named records of Kafka undecoded."),
+    "replay": ContainerCommand("maintenance", "jobs.replay", "Decode dead letters or quarantined rows again."),
+    "clone": ContainerCommand("maintenance", "jobs.clone", "Clone tables without copying their files."),
+    "forget": ContainerCommand("privacy", "jobs.forget_player", "Erase a player."),
+    "export": ContainerCommand("privacy", "jobs.export_player", "Export the data that is stored about a player."),
 }

@@ -1,11 +1,10 @@
 """The load of simulated players, and that of a fault: a container of the simulator each, which ends by itself."""
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.stack import StackError, compose, run
+from tools.stack import StackError, compose, project_name, run
 
 _RATE = "--rate"
 LOAD = "load"
@@ -21,10 +20,10 @@ class SimulatorContainer:
     @property
     def full_name(self) -> str:
         """The name of the container."""
-        return f"{os.environ.get('COMPOSE_PROJECT_NAME', 'gamelake')}-{self.name}"
+        return f"{project_name()}-{self.name}"
 
     def rate(self) -> int | None:
-        """The events per second with which it was started; None: it does not run."""
+        """Return the events per second with which it was started; None: it does not run."""
         try:
             found = json.loads(run(("docker", "inspect", self.full_name)))[0]
         except StackError:
@@ -35,7 +34,7 @@ class SimulatorContainer:
         return int(arguments[arguments.index(_RATE) + 1])
 
     def start(self, rate: int, minutes: int, arguments: Sequence[str]) -> None:
-        """Replace it by one that sends `rate` events per second, for so many minutes.
+        """Replace it by one that sends `rate` events per second, for a number of minutes.
 
         Raises:
             StackError: the container does not start.
@@ -52,12 +51,12 @@ class SimulatorContainer:
 
 
 def load() -> int | None:
-    """The events per second of the load; None: there is none."""
+    """Return the events per second of the load; None: there is none."""
     return SimulatorContainer().rate()
 
 
 def set_load(rate: int, games: int = GAMES, minutes: int = MINUTES) -> None:
-    """Replace the load by one of so many events per second, which ends by itself; 0 ends it.
+    """Replace the load by one of `rate` events per second, which ends by itself; 0 ends it.
 
     Raises:
         StackError: it could not be started or stopped.

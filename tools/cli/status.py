@@ -15,9 +15,11 @@ _RATE = "sum by (query) (rate(gamelake_stream_records_total[1m]))"
 _UP = "max by (query) (gamelake_stream_up)"
 # A service is started again after it ends; what creates topics and the like is not.
 _RESTART_POLICY = "{{.HostConfig.RestartPolicy.Name}}"
-# Of what an alert fires for, in text; --json has all.
+# A stack has both or, as of make up-minimal, none.
+_OBSERVING = frozenset({"prometheus", "alertmanager"})
+# The number of things that the text names per alert; --json has all.
 _NAMED = 3
-_ALERTS = 'max by (alertname, severity, query, game, table, job) (ALERTS{alertstate="firing"})'
+_ALERTS = 'max by (alertname, severity, query, game, table, job) (ALERTS{alertstate="firing", severity!="none"})'
 
 
 class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,18 +48,22 @@ class FiringAlert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it; `prometheus` says why streams and alerts are unknown, if they are."""
+    """All of it; `prometheus` says why streams and alerts are unknown, if they are.
+
+    That is expected if the stack has no Prometheus (`is_observed` is false), as after `make up-minimal`.
+    """
 
     services: tuple[ServiceStatus, ...]
     streams: tuple[StreamStatus, ...] = ()
     alerts: tuple[FiringAlert, ...] = ()
     prometheus: str = ""
+    is_observed: bool = True
 
     @property
     def is_healthy(self) -> bool:
-        """Whether all services are healthy, all streams run, and no alert fires."""
+        """True if all services are healthy, all streams run, and no alert fires, as far as it is observed."""
         all_run = all(each.is_healthy for each in self.services) and all(each.runs for each in self.streams)
-        return all_run and not self.alerts and not self.prometheus
+        return all_run and not self.alerts and not (self.prometheus and self.is_observed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +73,17 @@ class _Sample:
 
 
 def current() -> Status:
-    """The state now.
+    """Read the present state.
 
     Raises:
         StartupError: the stack does not run, or docker is not available.
     """
     services = _services()
-    if not any(each.service == "prometheus" for each in services):
-        return Status(services=services, prometheus="Prometheus is not part of this stack")
+    names = {each.service for each in services}
+    if not names & _OBSERVING:
+        return Status(services=services, prometheus="Prometheus is not part of this stack", is_observed=False)
+    if "prometheus" not in names:
+        return Status(services=services, prometheus="its container is gone: make up creates it")
     try:
         return Status(services=services, streams=_streams(), alerts=_alerts())
     except (OSError, ValueError, StackError) as error:
@@ -127,7 +136,7 @@ def _asked(expression: str) -> list[_Sample]:
 
 
 def as_text(status: Status) -> str:
-    """The state for a terminal."""
+    """Render the state for a terminal."""
     ill = [each for each in status.services if not each.is_healthy]
     lines = [f"services   {len(status.services) - len(ill)} of {len(status.services)} healthy"]
     lines += [f"           {each.service}: {each.state}" for each in ill]

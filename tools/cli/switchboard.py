@@ -29,7 +29,7 @@ class StackSwitches:
         self._last: tuple[float, SwitchStates] | None = None
 
     def states(self) -> SwitchStates:
-        """What is on, as it was at most a few seconds ago.
+        """Return the load and the faults that are on, at most a few seconds old.
 
         Raises:
             StartupError: the stack does not run.

@@ -38,7 +38,7 @@ def _run(options: DemoOptions, screen: Screen) -> int:
     for outdated in (paths.http_ledger, paths.kafka_ledger, paths.summary, paths.report):
         outdated.unlink(missing_ok=True)
     recording = DemoRun(options, paths, seed, screen).record()
-    screen.print_line("Checking the tables against what was sent")
+    screen.print_line("Checking the tables against the events that were sent")
     summary = summarise(options, paths, seed, recording)
     paths.summary.write_bytes(summary.to_json())
     draw(summary, paths)

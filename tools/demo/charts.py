@@ -1,36 +1,108 @@
-"""The charts of a run."""
+"""The charts of a run as SVG; each bar and point has a title that is shown on hover."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from html import escape
 from itertools import pairwise
 from typing import TypeAlias
-from xml.etree import ElementTree as ET
 
 from tools.demo.figures import BatchFigures, RunSample, Summary
-from tools.demo.plot import Axis, Frame, LabelledBar, Side, bar_list
 
-Chart: TypeAlias = Callable[[Summary], ET.Element]
+Chart: TypeAlias = Callable[[Summary], str]
+# A bar from left to right with its height and title; a point with its title.
+Bar: TypeAlias = tuple[float, float, float, str]
+Point: TypeAlias = tuple[float, float, str]
 
+_WIDTH, _HEIGHT = 560, 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 12, 40
+_TICKS = 4
+_ROUND = (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10)
+_THOUSAND, _MILLION = 1_000, 1_000_000
 _LEAST_SECONDS = 0.5
-_BATCH_MARKS = 10
-_GIB = 2**30
-_START, _PLAYED = "seconds since the start", "seconds of event time"
+_START = "seconds since the start"
 
 
-def throughput(summary: Summary) -> ET.Element:
-    """Records per second: a block for each batch, as wide as the batch was long, and a line for the simulator."""
-    taken = [(batch, batch.records / _seconds(batch)) for batch in summary.batches]
-    sent = _sent_rates(summary.samples)
-    most = max([rate for _, rate in taken] + [rate for _, rate in sent], default=0)
-    frame = Frame("Records per second over time", Axis(_START, _end(summary)), Axis("records/s", most))
-    for batch, rate in taken:
-        title = f"batch {batch.batch}: {batch.records:,} records in {_seconds(batch):.2f} s = {rate:,.0f}/s"
-        frame.bar("a", batch.ended - _seconds(batch), batch.ended, (0, rate), title)
-    frame.line("b line", sent)
-    frame.spots((seconds, rate, f"{seconds:.0f} s: {rate:,.0f} records/s sent") for seconds, rate in sent)
-    return frame.svg
+def throughput(summary: Summary) -> str:
+    """Return records per second: a bar for each batch, as wide as the batch was long, and a line for the simulator."""
+    taken = [(batch, _seconds(batch)) for batch in summary.batches]
+    bars = [
+        (batch.ended - seconds, batch.ended, batch.records / seconds,
+         f"batch {batch.batch}: {batch.records:,} records in {seconds:.2f} s")
+        for batch, seconds in taken
+    ]  # fmt: skip
+    sent = [(seconds, rate, f"{seconds:.0f} s: {rate:,.0f} records/s sent") for seconds, rate in _sent(summary.samples)]
+    return _chart("Records per second over time", (_START, "records/s"), _end(summary), bars, sent)
 
 
-def _sent_rates(samples: tuple[RunSample, ...]) -> list[tuple[float, float]]:
+def lag(summary: Summary) -> str:
+    """Return records in Kafka that were not in the tables yet."""
+    points = [
+        (each.seconds, float(each.lag), f"{each.seconds:.0f} s: {each.lag:,} records behind")
+        for each in summary.samples
+    ]
+    return _chart("Lag over time", (_START, "records behind"), _end(summary), (), points)
+
+
+def freshness(summary: Summary) -> str:
+    """Return rows by the seconds from the event's arrival to its commit."""
+    width, rows = summary.histogram.bin_seconds, summary.histogram.rows
+    bars = [
+        (place * width, (place + 0.9) * width, float(count), f"{place * width:g} s and more: {count:,} rows")
+        for place, count in enumerate(rows)
+    ]
+    across = "seconds from arrival to commit"
+    return _chart("Freshness of the rows", (across, "rows"), width * len(rows), bars, ())
+
+
+def _chart(label: str, axes: tuple[str, str], end: float, bars: Sequence[Bar], points: Sequence[Point]) -> str:
+    """Draw bars and a line through points; both axes begin at 0 and end at a round number."""
+    right, top = nice_top(end), nice_top(max([bar[2] for bar in bars] + [point[1] for point in points], default=0))
+
+    def x(value: float) -> float:
+        return _LEFT + value / right * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(value: float) -> float:
+        return _HEIGHT - _BOTTOM - value / top * (_HEIGHT - _TOP - _BOTTOM)
+
+    parts = []
+    for step in range(_TICKS + 1):
+        across, up = right * step / _TICKS, top * step / _TICKS
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(up):.1f}" y2="{y(up):.1f}"/>')
+        parts.append(_text(_LEFT - 6, y(up) + 4, short(up), "end"))
+        parts.append(_text(x(across), _HEIGHT - _BOTTOM + 16, short(across), "middle"))
+    for begin, stop, value, title in bars:
+        size = f'width="{max(x(stop) - x(begin), 0.6):.1f}" height="{y(0) - y(value):.1f}"'
+        parts.append(f'<rect x="{x(begin):.1f}" y="{y(value):.1f}" {size}><title>{escape(title)}</title></rect>')
+    path = " ".join(f"{x(across):.1f},{y(up):.1f}" for across, up, _ in points)
+    parts.append(f'<polyline points="{path}"/>')
+    for across, up, title in points:
+        parts.append(f'<circle cx="{x(across):.1f}" cy="{y(up):.1f}" r="6"><title>{escape(title)}</title></circle>')
+    parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 6, axes[0], "middle"))
+    turned = f"translate(12 {(_TOP + _HEIGHT - _BOTTOM) / 2}) rotate(-90)"
+    parts.append(f'<text text-anchor="middle" transform="{turned}">{escape(axes[1])}</text>')
+    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def nice_top(value: float) -> float:
+    """Return the smallest round number that is at least the value and whose quarters have few digits."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in _ROUND if step * power >= value * (1 - 1e-9))
+
+
+def short(value: float) -> str:
+    """Return a short text of a number, for an axis."""
+    if value >= _MILLION:
+        return f"{value / _MILLION:g} M"
+    return f"{value / _THOUSAND:g} k" if value >= _THOUSAND else f"{value:g}"
+
+
+def _sent(samples: tuple[RunSample, ...]) -> list[tuple[float, float]]:
     """Records per second into Kafka between two samples; samples that are close together are left out."""
     rates = [(samples[0].seconds, 0.0)]
     for before, after in pairwise(samples):
@@ -38,116 +110,6 @@ def _sent_rates(samples: tuple[RunSample, ...]) -> list[tuple[float, float]]:
         if seconds >= _LEAST_SECONDS:
             rates.append((after.seconds, (after.produced - before.produced) / seconds))
     return rates
-
-
-def lag(summary: Summary) -> ET.Element:
-    """Records in Kafka that are not in the tables yet."""
-    points = [(sample.seconds, float(sample.lag)) for sample in summary.samples]
-    most = max(behind for _, behind in points)
-    frame = Frame("Lag over time", Axis(_START, _end(summary)), Axis("records behind", most))
-    frame.area("a soft", points)
-    frame.line("a line", points)
-    frame.spots((seconds, behind, f"{seconds:.0f} s: {behind:,.0f} records behind") for seconds, behind in points)
-    return frame.svg
-
-
-def batch_durations(summary: Summary) -> ET.Element:
-    """Seconds of each batch for its decision (read, decode, write files) and for its commits."""
-    batches = summary.batches
-    every = max(1, round(len(batches) / _BATCH_MARKS))
-    marks = tuple((place + 0.5, str(batch.batch)) for place, batch in enumerate(batches) if place % every == 0)
-    up = Axis("seconds", max(map(_seconds, batches)))
-    frame = Frame("Seconds per batch", Axis("batch", len(batches), marks), up)
-    for place, batch in enumerate(batches):
-        decided, whole = batch.decide_seconds, _seconds(batch)
-        title = f"batch {batch.batch}: {decided:.2f} s to decide, {batch.commit_seconds:.2f} s to commit"
-        detail = f"{title}; {batch.records:,} records, {batch.files:,} files, {batch.tables} tables"
-        frame.bar("a", place + 0.1, place + 0.9, (0, decided), detail)
-        frame.bar("b", place + 0.1, place + 0.9, (decided, whole), detail)
-    return frame.svg
-
-
-def freshness(summary: Summary) -> ET.Element:
-    """Rows by the seconds from the event's arrival to its commit."""
-    width, rows = summary.histogram.bin_seconds, summary.histogram.rows
-    across = Axis("seconds from arrival to commit", width * len(rows))
-    frame = Frame("FreshnessPercentiles of the rows", across, Axis("rows", max(rows, default=0)))
-    for place, count in enumerate(rows):
-        low, high = place * width, (place + 1) * width
-        frame.bar("a", low + width * 0.06, high - width * 0.06, (0, count), f"{low:g} to {high:g} s: {count:,} rows")
-    frame.marker(summary.freshness.p50_seconds, f"p50 {summary.freshness.p50_seconds:.1f} s", Side.LEFT)
-    frame.marker(summary.freshness.p95_seconds, f"p95 {summary.freshness.p95_seconds:.1f} s", Side.RIGHT)
-    return frame.svg
-
-
-def memory(summary: Summary) -> ET.Element:
-    """Memory of all processes together."""
-    points = [(sample.seconds, sample.memory_bytes / _GIB) for sample in summary.samples]
-    frame = Frame("Memory over time", Axis(_START, _end(summary)), Axis("GiB", max(size for _, size in points)))
-    frame.area("a soft", points)
-    frame.line("a line", points)
-    frame.spots((seconds, size, f"{seconds:.0f} s: {size:.2f} GiB") for seconds, size in points)
-    return frame.svg
-
-
-def rows_per_game(summary: Summary) -> ET.Element:
-    """Rows added to each game's table."""
-    bars = [
-        LabelledBar(game.game, game.rows, f"{game.table}: {game.rows:,} rows in {game.files} files")
-        for game in summary.games
-    ]
-    return bar_list("Rows per game", bars)
-
-
-def events_played(summary: Summary) -> ET.Element:
-    """Events by event time."""
-    course = summary.key_figures.course
-    most = max((time_bin.events for time_bin in course), default=0)
-    frame = Frame("Events by event time", Axis(_PLAYED, _played(summary)), Axis("events", most))
-    for time_bin in course:
-        title = f"{time_bin.begins:,.0f} to {time_bin.ends:,.0f} s: {time_bin.events:,} events"
-        frame.bar("a", time_bin.begins, time_bin.ends, (0, time_bin.events), title)
-    return frame.svg
-
-
-def bookings(summary: Summary) -> ET.Element:
-    """Bookings by event time."""
-    course = summary.key_figures.course
-    most = max((time_bin.bookings for time_bin in course), default=0)
-    frame = Frame("Bookings by event time", Axis(_PLAYED, _played(summary)), Axis("US dollars", most))
-    for time_bin in course:
-        title = f"{time_bin.begins:,.0f} to {time_bin.ends:,.0f} s: {time_bin.bookings:,.2f} dollars"
-        frame.bar("b", time_bin.begins, time_bin.ends, (0, time_bin.bookings), title)
-    return frame.svg
-
-
-def bookings_per_game(summary: Summary) -> ET.Element:
-    """Bookings of each game."""
-    bars = [
-        LabelledBar(
-            game.game, game.bookings, f"{game.game}: {game.bookings:,.2f} dollars of {game.payers:,} paying players"
-        )
-        for game in summary.key_figures.games
-    ]
-    return bar_list("Bookings per game", bars)
-
-
-def _played(summary: Summary) -> float:
-    return max((time_bin.ends for time_bin in summary.key_figures.course), default=0)
-
-
-def dead_letters(summary: Summary) -> ET.Element:
-    """Dead letters by reason."""
-    found = sorted(summary.dead_letters.items(), key=lambda item: -item[1])
-    bars = [LabelledBar(reason, count, f"{count:,} dead letters: {reason}") for reason, count in found]
-    return bar_list("Dead letters by reason", bars)
-
-
-def broken_rules(summary: Summary) -> ET.Element:
-    """Rows by the rule that they broke."""
-    found = sorted(summary.broken_rules.items(), key=lambda item: -item[1])
-    bars = [LabelledBar(rule, count, f"{count:,} rows: {rule}") for rule, count in found]
-    return bar_list("Rows that broke a rule", bars)
 
 
 def _seconds(batch: BatchFigures) -> float:
@@ -158,16 +120,4 @@ def _end(summary: Summary) -> float:
     return max(summary.times.last_commit, summary.samples[-1].seconds)
 
 
-ALL = (
-    throughput,
-    lag,
-    batch_durations,
-    freshness,
-    rows_per_game,
-    dead_letters,
-    broken_rules,
-    memory,
-    events_played,
-    bookings,
-    bookings_per_game,
-)
+ALL = (throughput, lag, freshness)

@@ -1,15 +1,15 @@
-"""Evaluates a run: its figures, and whether the tables reconcile with the ledgers of what was sent."""
+"""Evaluates a run: its figures, and whether the tables reconcile with the ledgers of sent events."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from gamelake.model.games import GamesContract, load_games
+from gamelake.contract.games import GamesContract, load_games
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.reconciliation import Reconciliation, reconcile
+from gamelake.objects.store import Store
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.reconciliation import Reconciliation, reconcile
-from gamelake.storage.store import Store
 from tools.demo.figures import (
     BatchFigures,
     GameFigures,
@@ -24,10 +24,10 @@ from tools.demo.freshness import Delays, FreshnessPercentiles, delays_of
 from tools.demo.key_figures import key_figures
 from tools.demo.options import DemoOptions, DemoPaths
 from tools.demo.pii_scan import tables_with
-from tools.demo.programs import CONTRACTS
 from tools.demo.progress import RunClock
 from tools.demo.run import Recording
 from tools.demo.verification import RunLedgers, allowing_repeats, differences, expected, gained
+from tools.embedded.service import CONTRACTS
 from tools.simulator.ledger import HttpLedger
 
 LAKEHOUSE = "lakehouse"
@@ -194,7 +194,7 @@ def _broken_rules(recording: Recording) -> Mapping[str, int]:
 
 
 def gateway_figures(ledger: HttpLedger, paths: DemoPaths) -> GatewayFigures:
-    """The gateway's figures, from the games' ledger and the vault."""
+    """Return the gateway's figures, from the games' ledger and the vault."""
     times = ledger.request_times
     return GatewayFigures(
         acknowledged=ledger.acknowledged,
@@ -213,7 +213,7 @@ def gateway_figures(ledger: HttpLedger, paths: DemoPaths) -> GatewayFigures:
 
 
 def problems_at(gateway: GatewayFigures) -> Iterator[str]:
-    """A message for each inconsistency between vault and gateway."""
+    """Yield a message for each inconsistency between vault and gateway."""
     if gateway.players_in_vault < gateway.players:
         yield f"the vault has {gateway.players_in_vault:,} players, events of {gateway.players:,} were acknowledged"
 

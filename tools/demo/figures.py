@@ -55,7 +55,7 @@ class BatchFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayFigures:
-    """What the gateway did for the games; request times are as the games measured them.
+    """The work of the gateway for the games; request times are as the games measured them.
 
     Attributes:
         acknowledged: events, duplicates included.
@@ -81,7 +81,7 @@ class GatewayFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameFigures:
-    """What one game's table gained in this run; `rows_in_table` is of all runs."""
+    """The rows that one game's table gained in this run; `rows_in_table` is of all runs."""
 
     game: str
     table: str
@@ -143,7 +143,7 @@ class RunVerdict:
 
     @property
     def is_consistent(self) -> bool:
-        """Whether there are no problems."""
+        """True if there are no problems."""
         return not self.problems
 
 
@@ -172,7 +172,7 @@ class Summary:
     samples: tuple[RunSample, ...]
 
     def to_json(self) -> bytes:
-        """The figures as indented JSON."""
+        """Return the figures as indented JSON."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
     @classmethod

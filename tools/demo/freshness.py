@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.storage.manifests import BatchManifest
 
 _BINS = 40
 _COLUMNS = ("game_name", "ingest_time")
@@ -30,7 +30,7 @@ class FreshnessPercentiles:
 
     @classmethod
     def of(cls, seconds: npt.NDArray[np.float64]) -> Self:
-        """The percentiles of delays; 0 if there are no rows."""
+        """Return the percentiles of delays; 0 if there are no rows."""
         if not len(seconds):
             return cls(rows=0, p50_seconds=0, p95_seconds=0, max_seconds=0)
         p50, p95, most = np.quantile(seconds, [0.5, 0.95, 1]).round(3).tolist()
@@ -65,7 +65,7 @@ class Delays:
         return np.concatenate([*self.games.values(), np.empty(0)])
 
     def histogram(self) -> Histogram:
-        """A histogram of at most 41 bins of a round width."""
+        """Return a histogram of at most 41 bins of a round width."""
         every = self.all
         width = _readable(every.max() / _BINS) if len(every) else 1.0
         counts = np.bincount(np.floor(every / width).clip(0).astype(np.int64))
@@ -78,7 +78,10 @@ def _readable(width: float) -> float:
 
 
 def delays_of(lakehouse: Path, committed: Iterable[tuple[BatchManifest, datetime]]) -> Delays:
-    """Delays of the rows that batches added to `silver/events`; `committed` has each batch with its commit time."""
+    """Return the delays of the rows that batches added to `silver/events`.
+
+    `committed` has the commit time of each batch.
+    """
     found: dict[str, list[npt.NDArray[np.float64]]] = {}
     late_arrivals = [np.empty(0)]
     first_ingest, first_commit = np.inf, np.inf

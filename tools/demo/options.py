@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gamelake.command import command_parser, whole
 from gamelake.model.errors import GamelakeError
 from tools.embedded.platform_folder import PlatformFolder
 from tools.embedded.service import REPOSITORY
@@ -33,33 +34,25 @@ def parse(arguments: Sequence[str] | None = None) -> DemoOptions:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.demo",
-        description="Simulate players, ingest their events into one Delta table per game, and reconcile all figures. "
+    parser = command_parser(
+        "Simulate players, ingest their events into one Delta table per game, and reconcile all figures.\n"
         "A second run in the same directory continues with the tables of the first.",
     )
     add = parser.add_argument
-    add("--events", type=_positive, default=250_000, help="events to simulate; default: %(default)s")
-    add("--games", type=_positive, default=30, help="how many of the contract's games; default: %(default)s")
-    add("--versions", type=_positive, default=3, help="newest schema version in the mix; default: %(default)s")
-    add("--rate", type=_positive, default=0, metavar="N", help="events per second; default: as fast as possible")
+    add("--events", type=whole(1), default=250_000, help="events to simulate; default: %(default)s")
+    add("--games", type=whole(1), default=30, help="how many of the contract's games; default: %(default)s")
+    add("--versions", type=whole(1), default=3, help="newest schema version in the mix; default: %(default)s")
+    add("--rate", type=whole(1), default=0, metavar="N", help="events per second; default: as fast as possible")
     add("--directory", type=Path, default=DIRECTORY, help="for tables, Kafka, logs and report; default: build/demo")
     add("--seed", type=int, help="the same seed makes the same events; default: a new one in each run")
     add(
         "--max-records-per-batch",
-        type=_positive,
+        type=whole(1),
         default=MAX_RECORDS_PER_BATCH,
         metavar="N",
         help="the job's GAMELAKE_MAX_OFFSETS_PER_TRIGGER; default: %(default)s",
     )
     return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +81,8 @@ class DemoPaths(PlatformFolder):
 
     @property
     def gateway(self) -> Path:
-        """The ingest gateway's keys, vault and log; a directory of an earlier version has them in `front_door`."""
-        earlier = self.directory / "front_door"
-        return earlier if earlier.is_dir() else self.directory / "gateway"
+        """The ingest gateway's keys, vault and log."""
+        return self.directory / "gateway"
 
     @property
     def vault(self) -> Path:
@@ -99,12 +91,12 @@ class DemoPaths(PlatformFolder):
 
     @property
     def http_ledger(self) -> Path:
-        """The ledger of what the gateway acknowledged in the latest run."""
+        """The ledger of events that the gateway acknowledged in the latest run."""
         return self.directory / "ledger.http.json"
 
     @property
     def kafka_ledger(self) -> Path:
-        """The ledger of what the old producers sent to Kafka in the latest run."""
+        """The ledger of events that the old producers sent to Kafka in the latest run."""
         return self.directory / "ledger.kafka.json"
 
     @property

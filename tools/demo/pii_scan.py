@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gamelake.storage.manifests import BatchManifest
+from gamelake.ledger.manifests import BatchManifest
 
 # Compiling a regular expression of many texts is slow, so each use of it reads many bytes.
 _BYTES_AT_ONCE = 32 * 2**20
 
 
 def tables_with(texts: Sequence[str], lakehouse: Path, manifests: Iterable[BatchManifest]) -> list[str]:
-    """The tables in which a row of these batches contains one of the texts, in any column."""
+    """Return the tables in which a row of these batches contains one of the texts, in any column."""
     files: dict[str, list[Path]] = {}
     for manifest in manifests:
         for entry in manifest.tables:

@@ -10,18 +10,17 @@ from tools.embedded import EmbeddedServices
 from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.java import spark_environment
 from tools.embedded.process import Program
-from tools.embedded.service import REPOSITORY, fetched
+from tools.embedded.service import CONTRACTS, REPOSITORY, fetched
 
 TOPIC = "game-events"
 PARTITIONS = 4
-CONTRACTS = REPOSITORY / "contracts"
 RULES = REPOSITORY / "quality" / "rules"
 SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
 # Without a pause between batches, a job that waits for records would keep a core busy with polling Kafka.
 TRIGGER_SECONDS = 0.5
 # One game may send as fast as all of them together: the rate limit must not limit the demo.
 _KEY_RATE = 1_000_000
-# One event in so many comes from a producer that is older than the gateway and writes to Kafka directly.
+# One event in this many comes from a producer that is older than the gateway and writes to Kafka directly.
 _OLD_PRODUCERS = 33
 # Nothing validates what such a producer writes.
 _OLD_HABITS = ("--undecodable", "0.05", "--unknown-game", "0.02", "--null-time", "0.02")
@@ -30,7 +29,7 @@ _OLD_PRODUCERS_SEED = 2**32
 
 
 def ingest_job(options: DemoOptions, paths: DemoPaths, services: EmbeddedServices) -> Program:
-    """The ingest job as on a cluster; runs until it is stopped."""
+    """Return the ingest job as on a cluster; runs until it is stopped."""
     settings = {
         "GAMELAKE_LAKEHOUSE": paths.lakehouse.uri,
         "GAMELAKE_BOOTSTRAP_SERVERS": services.kafka.bootstrap_servers,
@@ -54,7 +53,7 @@ def ingest_job(options: DemoOptions, paths: DemoPaths, services: EmbeddedService
 
 
 def gateway(paths: DemoPaths, services: EmbeddedServices, games: Iterable[str]) -> EmbeddedGateway:
-    """The gateway, with new keys for the games and the vault of earlier runs."""
+    """Return the gateway, with new keys for the games and the vault of earlier runs."""
     backing = GatewayBackend(
         bootstrap_servers=services.kafka.bootstrap_servers, registry_url=services.registry.url, topic=TOPIC
     )
@@ -64,7 +63,7 @@ def gateway(paths: DemoPaths, services: EmbeddedServices, games: Iterable[str]) 
 
 
 def games(options: DemoOptions, paths: DemoPaths, gateway: EmbeddedGateway, seed: int) -> Program:
-    """The simulated games of one run, which send to the gateway."""
+    """Return the simulated games of one run, which send to the gateway."""
     arguments = {
         "--target": "http",
         "--url": gateway.url,
@@ -78,7 +77,7 @@ def games(options: DemoOptions, paths: DemoPaths, gateway: EmbeddedGateway, seed
 
 
 def old_producers(options: DemoOptions, paths: DemoPaths, services: EmbeddedServices, seed: int) -> Program:
-    """Producers that write to Kafka directly, and send some records that become dead letters."""
+    """Return producers that write to Kafka directly, and send some records that become dead letters."""
     arguments = {
         "--target": "kafka",
         "--bootstrap-servers": services.kafka.bootstrap_servers,

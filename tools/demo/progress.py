@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # the stubs do
     OffsetSpec,
 )
 
-from gamelake.storage.store import Store
+from gamelake.objects.store import Store
 from tools.demo.figures import RunSample
 from tools.demo.screen import RunStatus
 
@@ -84,7 +84,7 @@ class JobLog:
         self._begun = b""
 
     def new_batches(self) -> list[BatchLogLine]:
-        """The batches logged since the last call."""
+        """Return the batches logged since the last call."""
         with self._path.open("rb") as log:
             log.seek(self._position)
             added = log.read()
@@ -104,7 +104,7 @@ class TopicEnd:
         self._request = {TopicPartition(topic, number): latest for number in range(partitions)}
 
     def records(self) -> int:
-        """Number of records that were ever written to the topic.
+        """Return the number of records that were ever written to the topic.
 
         Raises:
             KafkaException: Kafka is not available.
@@ -121,13 +121,13 @@ class TopicEnd:
 
 
 def tree_bytes() -> int:
-    """Resident bytes of this process and all its descendants; shared pages count for each process."""
+    """Return the resident bytes of this process and all its descendants; shared pages count for each process."""
     listing = subprocess.run(("ps", "-A", "-o", "pid=,ppid=,rss="), capture_output=True, text=True, check=True).stdout  # noqa: S607 # ps has another place on each system
     return resident_bytes(listing, os.getpid())
 
 
 def resident_bytes(listing: str, root: int) -> int:
-    """Resident bytes of the process `root` and its descendants; `listing` has lines of `pid ppid kibibytes`."""
+    """Return the resident bytes of the process `root` and its descendants, from lines of `pid ppid kibibytes`."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     resident: dict[int, int] = {}
     for line in listing.splitlines():
@@ -149,11 +149,11 @@ class RunClock:
         self.started_at = datetime.now(UTC)
 
     def now(self) -> float:
-        """Seconds from the start until now."""
+        """Return the seconds from the start until now."""
         return self.at(datetime.now(UTC))
 
     def at(self, moment: datetime) -> float:
-        """Seconds from the start until a time."""
+        """Return the seconds from the start until a time."""
         return round((moment - self.started_at).total_seconds(), 3)
 
 
@@ -187,7 +187,7 @@ class RunProgress:
 
     @property
     def stalled_for(self) -> timedelta:
-        """How long no batch was committed although there were records."""
+        """The time in which no batch was committed although there were records."""
         return timedelta(seconds=time.monotonic() - self._moved)
 
     @property
@@ -216,7 +216,7 @@ class RunProgress:
         )
 
     def status(self) -> RunStatus:
-        """The status to display."""
+        """Return the status to display."""
         taken, now = self._taken, self._clock.now()
         window = [sample for sample in self.samples if sample.seconds >= now - _RATE_WINDOW_SECONDS]
         oldest = window[0] if window else self.samples[-1]

@@ -1,10 +1,10 @@
 """Writes the report of the latest run again, with newer validation results: `python -m tools.demo.redraw`."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gamelake.command import command_parser
 from gamelake.model.errors import GamelakeError
 from tools.demo.figures import Summary
 from tools.demo.options import DIRECTORY, DemoPaths
@@ -19,7 +19,7 @@ def draw(summary: Summary, paths: DemoPaths) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the report again; without an earlier run there is nothing to do."""
-    parser = argparse.ArgumentParser(prog="python -m tools.demo.redraw", description=__doc__)
+    parser = command_parser(__doc__)
     parser.add_argument("--directory", type=Path, default=DIRECTORY, help="of the demo; default: build/demo")
     paths = DemoPaths(parser.parse_args(arguments).directory.resolve())
     if not paths.summary.exists():

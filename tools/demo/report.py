@@ -1,51 +1,136 @@
-"""The report of a run as one self-contained HTML page."""
+"""The report of a run as one self-contained HTML page, of the portal's elements and style."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from html import escape
 from pathlib import Path
 from string import Template
-from xml.etree import ElementTree as ET
 
 from gamelake.quality.check_findings import Bounds
+from services import portal
+from services.portal.html import section, state, table
 from tools.demo import charts
 from tools.demo.figures import GameFigures, GatewayFigures, Summary, Totals
 from tools.demo.key_figures import GameKeyFigures
-from tools.demo.plot import LabelledBar, bar_list
 from tools.demo.validation import ExpectationCounts, Failure, Validation
 
 _COLUMNS = ("failed", "of", "severity", "observed", "expected", "ask")
+_EXPECTATION_COLUMNS = ("game", "passed", "failed", "skipped")
 _ALL_GAMES = "all games"
 _SHOWN = 50
 _GIB = 2**30
 _SHOWN_PROBLEMS = 50
 _GAME_COLUMNS = ("game", "rows", "files", "bytes/row", "p50 s", "p95 s", "rows in table")
 _KEY_COLUMNS = ("game", "events", "players", "sessions", "paying players", "conversion", "bookings $", "per player $")
+_PORTAL_STYLE = Path(str(portal.__file__)).parent / "assets" / "portal.css"
+_STYLE = """
+main { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 32rem), 1fr)); gap: 0 2rem; }
+header, .verdict, .tiles { grid-column: 1 / -1; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: 0.75rem; margin: 0; }
+dd { margin: 0; font-size: 0.8rem; } dt + dd { font-size: 1.5rem; font-weight: 650; }
+svg { width: 100%; } svg text { fill: var(--text); font-size: 11px; } .grid { stroke: var(--soft); }
+rect { fill: var(--link); } polyline { fill: none; stroke: var(--bad); stroke-width: 2; }
+circle { fill: transparent; } circle:hover { fill: var(--text); }
+"""
+_PAGE = Template("""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Gamelake demo: $heading</title>
+<style>
+$style
+</style>
+</head>
+<body>
+<main>
+<header>
+<h1>$heading</h1>
+<p>Gamelake demo of $started_at: simulated games, the gateway, Kafka, Spark and one Delta table per game on this
+machine.</p>
+</header>
+<div class="verdict" role="status">$verdict</div>
+<dl class="tiles">$tiles</dl>
+$sections
+</main>
+</body>
+</html>
+""")
 
 
-def page_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table; the first column has the row headers."""
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
-    body = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in rest)}</tr>'
-        for first, *rest in rows
+def as_page(summary: Summary, validation: Validation | None = None) -> str:
+    """Return the page with the figures of a run and the newest validation of its tables."""
+    return _PAGE.substitute(
+        style=_PORTAL_STYLE.read_text(encoding="utf-8") + _STYLE,
+        heading=escape(heading(summary)),
+        started_at=f"{datetime.fromisoformat(summary.asked.started_at):%d %B %Y, %H:%M} UTC",
+        verdict=_verdict(summary),
+        tiles=_tiles(summary),
+        sections="\n".join(_sections(summary, validation)),
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _sections(summary: Summary, validation: Validation | None) -> Iterator[str]:
+    yield section(
+        "throughput",
+        "Throughput",
+        f"<p>A block for each committed batch, and a line for what Kafka received.</p>{charts.throughput(summary)}",
+    )
+    yield section("lag", "Lag", f"<p>Records in Kafka that were not in the tables yet.</p>{charts.lag(summary)}")
+    yield section(
+        "freshness",
+        "Freshness",
+        "<p>Rows by the seconds from the event's arrival to the commit that made it readable.</p>"
+        f"{_burst_note(summary)}{charts.freshness(summary)}",
+    )
+    yield section(
+        "dead-letters",
+        "Dead letters and broken rules",
+        "<p>A dead letter could not become a row; its bytes are kept. Rules are of any severity; "
+        "<code>make quality</code> validates the whole day and its tables.</p>"
+        + _text_table("Dead letters", ("reason", "records"), _counts(summary.dead_letters))
+        + _text_table("Broken rules", ("rule", "rows"), _counts(summary.broken_rules)),
+    )
+    yield section(
+        "key-figures",
+        "KPIs",
+        "<p>These KPIs are of the players of this run. In the stack the gold job maintains these figures by day: "
+        "<code>gold/kpi_*</code>.</p>"
+        + _text_table("KPIs", _KEY_COLUMNS, map(_key_figures, summary.key_figures.games)),
+    )
+    yield section("expectations", "Great Expectations", as_section(validation))
+    yield section(
+        "gateway",
+        "Gateway",
+        "<p>As the games' SDKs measured it; a few producers that are older than the gateway write to Kafka directly, "
+        f"and only they make dead letters.</p>{_gateway(summary.gateway)}",
+    )
+    yield section("games", "Games", _text_table("Games", _GAME_COLUMNS, map(_game, summary.games)))
+
+
+def _text_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of text; the first column has the row headers, the others mostly numbers."""
+    return table(caption, columns, ([escape(cell) for cell in row] for row in rows), numbers_from=1)
+
+
+def _counts(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Names with their counts, the greatest first."""
+    return [(name, f"{count:,}") for name, count in sorted(counts.items(), key=lambda item: -item[1])]
 
 
 def as_section(validation: Validation | None) -> str:
-    """The expectations by game as a chart, and a table of the failed ones; a hint if none were evaluated."""
+    """Return tables of the expectations by game and of the failed ones; a hint if none were evaluated."""
     if validation is None:
         return "<p><code>make quality</code> validates the newest day and shows its results here.</p>"
-    section = f"<p>{_counts_text(validation)}</p>{_key()}{ET.tostring(expectations(validation), encoding='unicode')}"
-    if not validation.failures:
-        return section
-    return section + page_table(_COLUMNS, map(_failure, validation.failures[:_SHOWN]))
+    tables = _text_table("Expectations by game", _EXPECTATION_COLUMNS, map(_expectations, validation.games))
+    if validation.failures:
+        tables += _text_table("Failed expectations", _COLUMNS, map(_failure, validation.failures[:_SHOWN]))
+    return f"<p>{_counts_text(validation)}</p>{tables}"
 
 
-def expectations(validation: Validation) -> ET.Element:
-    """A chart of the passed and failed expectations of each game."""
-    return bar_list("Expectations by game", [_bar(game) for game in validation.games])
+def _expectations(game: ExpectationCounts) -> tuple[str, ...]:
+    return (game.game or _ALL_GAMES, f"{game.passed:,}", f"{game.failed:,}", f"{game.skipped:,}")
 
 
 def _counts_text(validation: Validation) -> str:
@@ -55,19 +140,6 @@ def _counts_text(validation: Validation) -> str:
         f"The day {validation.day}, validated on {validation.validated_at:%d %B %Y, %H:%M} UTC: "
         f"{passed:,} expectations passed, {len(validation.failures):,} failed, {skipped:,} were skipped without data."
     )
-
-
-def _key() -> str:
-    return (
-        '<p><i class="key a"></i><span>passed</span> <i class="key b"></i><span>failed</span>; skipped ones are '
-        "left out</p>"
-    )
-
-
-def _bar(game: ExpectationCounts) -> LabelledBar:
-    name = game.game or _ALL_GAMES
-    title = f"{name}: {game.passed} passed, {game.failed} failed, {game.skipped} skipped"
-    return LabelledBar(name, game.passed + game.failed, title, rest=game.failed)
 
 
 def _failure(failure: Failure) -> tuple[str, ...]:
@@ -81,29 +153,8 @@ def _failure(failure: Failure) -> tuple[str, ...]:
     )
 
 
-_TEMPLATE = Path(__file__).with_name("report.html.template")
-
-
-def as_page(summary: Summary, validation: Validation | None = None) -> str:
-    """Fill the template with the figures of a run and the newest validation of its tables."""
-    drawn = {draw.__name__: ET.tostring(draw(summary), encoding="unicode") for draw in charts.ALL}
-    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
-        drawn,
-        heading=escape(heading(summary)),
-        started_at=f"{datetime.fromisoformat(summary.asked.started_at):%d %B %Y, %H:%M} UTC",
-        verdict_class="good" if summary.verdict.is_consistent else "bad",
-        verdict=_verdict(summary),
-        tiles=_tiles(summary),
-        burst_note=_burst_note(summary),
-        gateway=_gateway(summary.gateway),
-        validation=as_section(validation),
-        games=page_table(_GAME_COLUMNS, map(_game, summary.games)),
-        key_figures=page_table(_KEY_COLUMNS, map(_key_figures, summary.key_figures.games)),
-    )
-
-
 def heading(summary: Summary) -> str:
-    """The parameters of the run, in one line."""
+    """Render the parameters of the run, in one line."""
     asked = summary.asked
     pace = f"at {asked.rate:,} per second" if asked.rate else "as fast as they can be sent"
     return f"{asked.events:,} events of {asked.games} games, {pace}"
@@ -127,15 +178,17 @@ def _verdict(summary: Summary) -> str:
     verdict = summary.verdict
     if verdict.is_consistent:
         return (
-            "<h2>Reconciliation: no differences</h2><p>For each game and each reason, the tables have exactly what the "
-            f"simulators sent. In the whole lakehouse {verdict.records_in_lakehouse:,} records became "
+            f"<h2>{state(True, 'Reconciliation: no differences', '')}</h2>"
+            "<p>For each game and each reason, the tables have exactly what the simulators sent."
+            f" In the whole lakehouse {verdict.records_in_lakehouse:,} records became "
             f"{verdict.rows_in_lakehouse:,} rows and {verdict.dead_letters_in_lakehouse:,} dead letters, "
             f"{verdict.duplicates_in_lakehouse:,} were duplicates, {verdict.quarantined_in_lakehouse:,} broke a rule "
             f"and were quarantined, {verdict.dropped_in_lakehouse:,} dropped, in "
             f"{verdict.batches_in_lakehouse:,} batches; every offset was committed exactly once.</p>"
         )
     items = "".join(f"<li>{escape(problem)}</li>" for problem in verdict.problems[:_SHOWN_PROBLEMS])
-    return f"<h2>Reconciliation failed: {len(verdict.problems):,} problems</h2><ul>{items}</ul>"
+    failed = state(False, "", f"Reconciliation failed: {len(verdict.problems):,} problems")
+    return f"<h2>{failed}</h2><ul>{items}</ul>"
 
 
 def _shares(totals: Totals) -> str:
@@ -180,7 +233,7 @@ def _gateway(gateway: GatewayFigures) -> str:
         ("players", f"{gateway.players:,}; in the vault, of all runs, {gateway.players_in_vault:,}"),
         ("scanned for in every row", f"{gateway.personal_texts} personal texts of this run"),
     )
-    return page_table(("gateway", ""), rows)
+    return _text_table("Gateway", ("gateway", ""), rows)
 
 
 def _game(game: GameFigures) -> tuple[str, ...]:

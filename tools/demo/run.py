@@ -9,10 +9,10 @@ from datetime import timedelta
 
 from confluent_kafka import KafkaException
 
-from gamelake.model.games import load_games
-from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.reconciliation import Reconciliation, reconcile, streams_of
-from gamelake.storage.store import Store
+from gamelake.contract.games import load_games
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.ledger.reconciliation import Reconciliation, reconcile, streams_of
+from gamelake.objects.store import Store
 from tools.demo import programs
 from tools.demo.figures import RunSample
 from tools.demo.options import DemoError, DemoOptions, DemoPaths
@@ -21,6 +21,7 @@ from tools.demo.screen import Screen
 from tools.embedded import EmbeddedServices
 from tools.embedded.kafka import create_topic
 from tools.embedded.process import ChildProcess, ServiceUnhealthyError, tail_of
+from tools.embedded.service import CONTRACTS
 
 POLL_SECONDS = 0.2
 LONGEST_STALL = timedelta(minutes=3)
@@ -34,7 +35,7 @@ BatchKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What was recorded of a run, for its evaluation.
+    """The records of a run, for its evaluation.
 
     Attributes:
         before: the reconciliation of the lakehouse after the earlier runs.
@@ -185,7 +186,7 @@ class DemoRun:
 
 
 def _names_of_games() -> list[str]:
-    return [game.name for game in load_games(programs.CONTRACTS / "games.yaml").games]
+    return [game.name for game in load_games(CONTRACTS / "games.yaml").games]
 
 
 def _batch_keys(store: Store) -> set[BatchKey]:

@@ -75,7 +75,7 @@ class Screen:
 
 
 def as_line(status: RunStatus) -> str:
-    """The status for a log."""
+    """Render the status for a log."""
     return (
         f"{status.seconds:5.0f} s  produced {status.produced:,}  committed {status.taken:,}  "
         f"{status.records_per_second:,.0f}/s  lag {status.lag:,}  tables {status.tables}  "
@@ -84,7 +84,7 @@ def as_line(status: RunStatus) -> str:
 
 
 def as_block(status: RunStatus) -> Table:
-    """The status for a terminal."""
+    """Render the status for a terminal."""
     block = Table.grid(padding=(0, 3))
     for _ in range(4):
         block.add_column(justify="right", min_width=12)

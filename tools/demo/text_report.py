@@ -8,7 +8,7 @@ _GIB = 2**30
 
 
 def as_text(summary: Summary) -> str:
-    """A table of the games, the dead letters, the totals, and the result of the reconciliation."""
+    """Render a table of the games, the dead letters, the totals, and the result of the reconciliation."""
     return "\n".join([*_games(summary), "", *_dead_letters(summary), *_run(summary), "", *_verdict(summary)])
 
 

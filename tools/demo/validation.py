@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from gamelake.model.naming import VALIDATIONS
+from gamelake.objects.store import Location
 from gamelake.quality.check_findings import CheckStatus
-from gamelake.storage.store import Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class ExpectationCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A failed expectation: `observed` should be between `least` and `most`; None is no bound."""
+    """A failed expectation: `observed` should be between `least` and `most`; None is unbounded."""
 
     game: str
     suite: str
@@ -51,7 +51,7 @@ _COLUMNS = ("day", "validated_at", "status", *Failure.__slots__)
 
 
 def newest_validation(lakehouse: Location) -> Validation | None:
-    """The newest validation of any day; None if there is none."""
+    """Read the newest validation of any day; None if there is none."""
     table, options = lakehouse.child(VALIDATIONS), dict(lakehouse.options)
     if not DeltaTable.is_deltatable(table, options):
         return None

@@ -1,4 +1,4 @@
-"""Reconciles what the tables gained in a run with the ledgers of what was sent."""
+"""Reconciles the rows that the tables gained in a run with the ledgers of sent events."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -7,9 +7,9 @@ from typing import Self
 
 import msgspec
 
+from gamelake.ledger.reconciliation import Reconciliation
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_of
-from gamelake.storage.reconciliation import Reconciliation
 from tools.simulator.defects import Corruption
 from tools.simulator.ledger import GameCounts, HttpLedger, KafkaLedger
 
@@ -23,7 +23,7 @@ _REASONS: Mapping[Corruption, DeadLetterReason] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gains:
-    """What a run adds to a lakehouse: records, rows by table, dead letters by reason, duplicates by game.
+    """The gains of a lakehouse in a run: records, rows by table, dead letters by reason, duplicates by game.
 
     Missing keys count as 0.
     """
@@ -56,7 +56,7 @@ class RunLedgers:
 
 
 def expected(ledgers: RunLedgers, tables: Mapping[str, str]) -> Gains:
-    """What the tables must gain in a run.
+    """Compute the gains that the tables must have in a run.
 
     Args:
         ledgers: the ledgers of the run.
@@ -86,7 +86,7 @@ def expected(ledgers: RunLedgers, tables: Mapping[str, str]) -> Gains:
 
 
 def _rows(counts: GameCounts) -> int:
-    """Rows of decodable events: an event that was sent twice is one row, an event without a plausible time is none."""
+    """Count the rows of decodable events: one for an event that was sent twice, none without a plausible time."""
     return counts.on_time + counts.late + counts.future + counts.duplicated
 
 
@@ -95,7 +95,7 @@ def _add(counts: dict[str, int], name: str, count: int) -> None:
 
 
 def allowing_repeats(wanted: Gains, found: Gains) -> Gains:
-    """The wanted gains if requests without a response have written events that were then sent again.
+    """Return the wanted gains if requests without a response have written events that were then sent again.
 
     Each record beyond the acknowledged ones must have been recognised as a duplicate.
     """
@@ -108,7 +108,7 @@ def allowing_repeats(wanted: Gains, found: Gains) -> Gains:
 
 
 def gained(before: Reconciliation, after: Reconciliation) -> Gains:
-    """What the tables gained between two reconciliations."""
+    """Return the gains of the tables between two reconciliations."""
     rows = {table.table: table.rows for table in after.tables}
     for table in before.tables:
         _add(rows, table.table, -table.rows)
@@ -122,7 +122,7 @@ def gained(before: Reconciliation, after: Reconciliation) -> Gains:
 
 
 def differences(wanted: Gains, found: Gains) -> Iterator[str]:
-    """A message for each figure that differs."""
+    """Yield a message for each figure that differs."""
     if wanted.records != found.records:
         yield f"the simulators sent {wanted.records:,} records, the job committed {found.records:,}"
     for table in sorted(wanted.rows.keys() | found.rows.keys()):

@@ -13,7 +13,7 @@ _LOCK = "lock"
 
 @contextmanager
 def occupied(directory: Path) -> Iterator[None]:
-    """Have a directory for this process alone until the end of the block; the system frees it if the process is killed.
+    """Reserve a directory for this process until the end of the block. The system frees it if the process is killed.
 
     Raises:
         DevError: another process has it.
@@ -39,7 +39,7 @@ def remove(directory: Path, *, is_confirmed: Callable[[], bool], dry_run: bool) 
         print("There is nothing to remove.")
         return True
     if not (directory / _LOCK).exists():
-        raise DevError(f"{directory} is no directory of make dev")
+        raise DevError(f"{directory} is not a directory of make dev")
     with occupied(directory):
         print(f"To be removed, with tables, Kafka's records, the vault and all keys:\n  {directory}")
         if dry_run:

@@ -1,4 +1,4 @@
-"""Which files of the repository a program is made of: its modules, and what these import, read without running them."""
+"""The files of the repository that a program uses: its modules, and their imports, read without running them."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def files_of(modules: Iterable[str], root: Path) -> frozenset[Path]:
-    """The files of modules, and of everything under `root` that these import, directly or through others.
+    """Return the files of modules, and of everything under `root` that these import, directly or through others.
 
     A file that can't be parsed counts, but not what it imports.
 

@@ -9,13 +9,13 @@ PLAYERS = "players"
 
 
 class LoadDial:
-    """The events per second that the players send; 0 is none."""
+    """The events per second that the players send; 0 without players."""
 
     def __init__(self, rate: int) -> None:
         self.rate = rate
 
     def is_on(self) -> bool:
-        """Whether there are players."""
+        """Return True if there are players."""
         return self.rate > 0
 
 
@@ -23,7 +23,7 @@ class Restarts(Protocol):
     """Starts programs again."""
 
     def request_restart(self, name: str, reason: str) -> None:
-        """Have a program start again; from any thread."""
+        """Request that a program starts again; from any thread."""
 
 
 class DevSwitches:
@@ -34,7 +34,7 @@ class DevSwitches:
         self._restarts = restarts
 
     def states(self) -> SwitchStates:
-        """The load."""
+        """Return the load."""
         return SwitchStates(load=self._dial.rate)
 
     def switch(self, fault: str, *, on: bool) -> None:
@@ -46,7 +46,7 @@ class DevSwitches:
         raise StartupError(f"make dev has no fault '{fault}': faults are those of the stack")
 
     def set_load(self, rate: int) -> None:
-        """Have the players start again with another rate, or stop."""
+        """Restart the players with another rate, or stop them."""
         if rate == self._dial.rate:
             return
         self._dial.rate = rate

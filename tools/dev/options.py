@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gamelake.command import command_parser, whole
 from gamelake.model.errors import StartupError
 from tools.embedded.platform_folder import PlatformFolder
 from tools.embedded.ports import HOST
@@ -13,7 +14,7 @@ from tools.embedded.service import REPOSITORY
 DIRECTORY = REPOSITORY / "build" / "dev"
 # Below the ports that tests take, and next to none of the stack's.
 FIRST_PORT = 17_000
-_LAST_FIRST_PORT = 65_000
+LAST_FIRST_PORT = 65_000
 
 
 class DevError(StartupError):
@@ -32,9 +33,9 @@ class DevPorts:
         return self.first
 
     @property
-    def gateway(self) -> int:
-        """The ingest gateway, HTTP."""
-        return self.first + 1
+    def gateway(self) -> tuple[int, int]:
+        """The ingest gateway, HTTP, and its metrics."""
+        return self.first + 1, self.first + 9
 
     @property
     def registry(self) -> tuple[int, int]:
@@ -53,8 +54,8 @@ class DevPorts:
 
     @property
     def serving_metrics(self) -> range:
-        """The metrics of gold, of the key figures and of live operations."""
-        return range(self.first + 7, self.first + 10)
+        """The metrics of gold with the KPIs, and of live operations."""
+        return range(self.first + 7, self.first + 9)
 
     @property
     def all(self) -> range:
@@ -64,7 +65,7 @@ class DevPorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevOptions:
-    """A parsed command line; `rate` 0 is no load."""
+    """A parsed command line; with `rate` 0 there is no load."""
 
     directory: Path
     first_port: int
@@ -79,20 +80,17 @@ class DevOptions:
 
 def parse(arguments: Sequence[str] | None = None) -> DevOptions:
     """Parse the command line; exits with a message if it is malformed."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.dev",
-        description="Run Kafka, schema registry, gateway, ingestion and serving on this machine until Ctrl-C. "
-        "Programs start again when their code changes. The next start goes on with the same data.",
+    parser = command_parser(
+        "Run Kafka, schema registry, gateway, ingestion and serving on this machine until Ctrl-C.\n"
+        "Programs start again when their code changes. The next start continues with the same data.",
     )
     add = parser.add_argument
-    add("--rate", type=_whole(0, 1_000_000), default=0, metavar="N", help="events per second of simulated players")
-    add(
-        "--games", type=_whole(1, 1_000), default=30, metavar="N", help="how many games they play; default: %(default)s"
-    )
+    add("--rate", type=whole(0, 1_000_000), default=0, metavar="N", help="events per second of simulated players")
+    add("--games", type=whole(1, 1_000), default=30, metavar="N", help="how many games they play; default: %(default)s")
     add_directory(parser)
     add(
         "--first-port",
-        type=_whole(1024, _LAST_FIRST_PORT),
+        type=whole(1024, LAST_FIRST_PORT),
         default=FIRST_PORT,
         metavar="PORT",
         help="the first of the ports on 127.0.0.1, which follow each other; default: %(default)s",
@@ -107,26 +105,15 @@ def add_directory(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class _whole:  # noqa: N801 # argparse shows its name
-    def __init__(self, least: int, most: int) -> None:
-        self._least, self._most = least, most
-
-    def __call__(self, text: str) -> int:
-        number = int(text)
-        if not self._least <= number <= self._most:
-            raise argparse.ArgumentTypeError(f"{text} is not between {self._least} and {self._most:,}")
-        return number
-
-
 @dataclass(frozen=True, slots=True)
 class DevPaths(PlatformFolder):
     """The files and folders of one directory."""
 
     def heartbeat(self, name: str) -> Path:
-        """The file that a job touches while it is healthy; jobs of one process append their names."""
+        """Return the file that a job touches while it is healthy; jobs of one process append their names."""
         return self.directory / "logs" / f"{name}.heartbeat"
 
 
 def address(port: int) -> str:
-    """The URL of a port on this machine."""
+    """Return the URL of a port on this machine."""
     return f"http://{HOST}:{port}"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
+from gamelake.contract.games import load_games
 from gamelake.model.errors import ContractError
-from gamelake.model.games import load_games
 from tools.dev.imports import files_of
 from tools.dev.load import PLAYERS, LoadDial
 from tools.dev.options import DevOptions, DevPaths, DevPorts, address
@@ -20,16 +20,16 @@ from tools.embedded.java import spark_environment
 from tools.embedded.kafka import SYNCED, create_topic
 from tools.embedded.ports import HOST, accepts_connections
 from tools.embedded.process import Program, ServiceUnhealthyError
-from tools.embedded.service import REPOSITORY, EmbeddedService, fetched
+from tools.embedded.service import CONTRACTS, REPOSITORY, EmbeddedService, fetched
 
 TOPIC = "events"
-CONTRACTS = REPOSITORY / "contracts"
 _PARTITIONS = 4
-# Of live operations, as compose/kafka/topics.yaml has them.
+# The topics of live operations, as compose/kafka/topics.yaml has them.
 _STATES, _SIGNALS = "live-ops.player-state", "live-ops.signals"
 _KEY_RATE = 1_000_000
 _SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
 _RULES = REPOSITORY / "quality" / "rules"
+_SCHEDULE = Path(__file__).with_name("schedule.yaml")
 # Memory of a batch grows with its records: a backlog is read in portions that a laptop has room for.
 _RECORDS_PER_BATCH = 200_000
 # A running batch may end.
@@ -37,14 +37,12 @@ _TIME_TO_END = timedelta(seconds=30)
 _PLAYERS = 20_000
 # What the gateway and the jobs need.
 _BACKING = ("kafka", "registry")
-_SERVED = ("gold", "kpis", "live_ops")
+_SERVED = ("gold", "live_ops")
 _EVENTS = 10**9
 
 
 class PythonJob(EmbeddedService):
     """A program of `jobs`: healthy once it has touched all of its heartbeat files; SIGTERM lets its batch end."""
-
-    deadline = timedelta(seconds=180)
 
     def __init__(self, paths: DevPaths, module: str, settings: Mapping[str, str], *heartbeats: str) -> None:
         super().__init__(paths.directory)
@@ -72,11 +70,14 @@ class PythonJob(EmbeddedService):
         )
 
     def is_healthy(self) -> bool:
-        """Whether it has begun its work."""
+        """Return True if it has begun its work."""
         return all(file.exists() for file in self._touched)
 
     def stop(self) -> None:
-        """Let the running batch end, but not for longer than half a minute; killed, it loses nothing either."""
+        """Stop it once the running batch ends, but after half a minute at the latest.
+
+        If it is killed, it loses nothing either.
+        """
         if self._process is None:
             return
         try:
@@ -122,7 +123,7 @@ class PlayersProcess(EmbeddedService):
         )
 
     def is_healthy(self) -> bool:
-        """It is while it runs."""
+        """Return True: it is healthy while it runs."""
         return True
 
 
@@ -147,7 +148,7 @@ class EmbeddedPortal(EmbeddedService):
         )
 
     def is_healthy(self) -> bool:
-        """Whether it responds."""
+        """Return True if it responds."""
         return accepts_connections(self._port)
 
 
@@ -172,8 +173,8 @@ class DevProgram:
     is_wanted: Callable[[], bool] = lambda: True
 
     def is_changed_by(self, changed: set[Path]) -> bool:
-        """Whether one of these files is a part of it."""
-        if not self.modules:
+        """Return True if one of these files is a part of it."""
+        if not self.modules or not changed:
             return False
         if any(file.is_relative_to(folder) for file in changed for folder in self.reads):
             return True
@@ -212,7 +213,7 @@ class _Gateway(EmbeddedGateway):
 
 
 def programs(options: DevOptions, paths: DevPaths, dial: LoadDial, switchboard: Path) -> list[DevProgram]:
-    """All programs, each after those that it needs; the gateway's keys are made for games that have none.
+    """Return all programs, each after those that it needs; the gateway's keys are made for games that have none.
 
     Args:
         options: the command line.
@@ -224,7 +225,7 @@ def programs(options: DevOptions, paths: DevPaths, dial: LoadDial, switchboard: 
     kafka = _Kafka(paths.directory / "kafka", SYNCED, ports.kafka)
     registry = EmbeddedRegistry(paths.directory / "registry", ports.registry)
     backing = GatewayBackend(bootstrap_servers=kafka.bootstrap_servers, registry_url=registry.url, topic=TOPIC)
-    gateway = _Gateway(paths.directory / "gateway", backing, port=ports.gateway)
+    gateway = _Gateway(paths.directory / "gateway", backing, ports=ports.gateway)
     gateway.keep_keys_of_games()
     shared = _settings_of_jobs(paths, backing)
     metrics = [_metrics_page(port) for port in (ports.ingest_metrics, *ports.serving_metrics)]
@@ -249,7 +250,7 @@ def programs(options: DevOptions, paths: DevPaths, dial: LoadDial, switchboard: 
             name="portal",
             service=EmbeddedPortal(paths, ports.portal, shared | _settings_of_portal(probes, metrics, switchboard)),
             address=address(ports.portal),
-            modules=("services.portal.__main__", "services.portal.process"),
+            modules=("services.portal.__main__",),
         ),
         DevProgram(
             name=PLAYERS,
@@ -288,6 +289,13 @@ def _jobs(ports: DevPorts, paths: DevPaths, shared: Mapping[str, str]) -> list[D
             needs=_BACKING,
             modules=("jobs.serving", "gamelake.streaming.python_daemon"),
         ),
+        DevProgram(
+            name="maintenance",
+            service=PythonJob(paths, "jobs.maintenance", {**shared, **settings_of_maintenance()}),
+            needs=_BACKING,
+            modules=("jobs.maintenance",),
+            reads=(CONTRACTS, _SCHEDULE),
+        ),
     ]
 
 
@@ -296,7 +304,7 @@ def _metrics_page(port: int) -> str:
 
 
 def importable() -> Mapping[str, str]:
-    """PYTHONPATH with the repository, whatever directory the process was started in."""
+    """Return PYTHONPATH with the repository, whatever directory the process was started in."""
     already = os.environ.get("PYTHONPATH")
     return {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), *([already] if already else [])])}
 
@@ -309,6 +317,17 @@ def _settings_of_portal(probes: Mapping[str, str], metrics: Sequence[str], switc
         # As soon as make demo and make docs have made them.
         "PORTAL_REPORT": str(REPOSITORY / "build/demo/report.html"),
         "PORTAL_DOCS": str(REPOSITORY / "build/docs/site"),
+    }
+
+
+def settings_of_maintenance() -> dict[str, str]:
+    """Return the settings of the scheduler in addition to those of all jobs."""
+    return {
+        "GAMELAKE_SCHEDULE_FILE": str(_SCHEDULE),
+        # Nothing here scrapes its metrics, for which it would measure all tables.
+        "GAMELAKE_MAINTENANCE_MEASURE_SECONDS": "0",
+        # Less than the time in which it has to end.
+        "GAMELAKE_MAINTENANCE_GRACE_SECONDS": "10",
     }
 
 

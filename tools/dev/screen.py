@@ -40,7 +40,7 @@ class DevScreen:
 
 
 def as_block(statuses: Sequence[ProgramStatus]) -> Table:
-    """A line for each program."""
+    """Render a line for each program."""
     block = Table.grid(padding=(0, 3))
     for each in statuses:
         style = _STYLES.get(each.state, "yellow")

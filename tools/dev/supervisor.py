@@ -9,15 +9,21 @@ from enum import StrEnum
 from pathlib import Path
 
 from tools.dev.programs import DevProgram
+from tools.dev.running import named
+from tools.dev.starts import StartProgress, failure, last_line
 from tools.embedded.process import ServiceError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 # A program that was healthy for so long begins with the first pause again.
 _HEALTHY_SECONDS = 60.0
+# A start is given up once it has made no progress for so long.
+PATIENCE = 60.0
+# Between two lines about a start that takes long.
+_NEWS_EVERY = 30.0
 
 
 class ProgramState(StrEnum):
-    """What a program is doing."""
+    """The state of a program."""
 
     WAITING = "waiting"
     STARTING = "starting"
@@ -61,19 +67,21 @@ class SupervisedProgram:
         self._failures, self._starts = 0, 0
         self._pause = 0.0
         self._detail = ""
+        self._progress: StartProgress | None = None
+        self._news_at = 0.0
 
     @property
     def is_running(self) -> bool:
-        """Whether it was healthy, and has not ended."""
+        """True if it was healthy, and has not ended."""
         return self._state is ProgramState.RUNNING
 
     @property
     def is_off(self) -> bool:
-        """Whether it does not run, as it is not wanted."""
+        """True if it is not meant to run."""
         return self._state is ProgramState.OFF
 
     def status(self) -> ProgramStatus:
-        """The present status."""
+        """Return the present status."""
         restarts = max(0, self._starts - 1)
         return ProgramStatus(
             self.program.name, self._state, self._seconds(), restarts, self.program.address, self._detail
@@ -91,8 +99,8 @@ class SupervisedProgram:
         match self._state:
             case ProgramState.OFF:
                 self._enter(ProgramState.WAITING)
-            case ProgramState.WAITING if set(self.program.needs) <= set(running):
-                self._launch()
+            case ProgramState.WAITING:
+                self._start_after(running)
             case ProgramState.STARTING:
                 self._poll_start()
             case ProgramState.RUNNING:
@@ -122,6 +130,12 @@ class SupervisedProgram:
         self._failures = 0
         self._enter(ProgramState.OFF)
 
+    def _start_after(self, running: Iterable[str]) -> None:
+        missing = sorted(set(self.program.needs) - set(running))
+        self._detail = f"waits for {', '.join(missing)}"
+        if not missing:
+            self._launch()
+
     def _launch(self) -> None:
         self._starts += 1
         try:
@@ -130,6 +144,8 @@ class SupervisedProgram:
             self._fail(str(error))
         else:
             self._enter(ProgramState.STARTING)
+            self._progress = StartProgress(self.program.service.process, self._clock)
+            self._news_at = self._since + _NEWS_EVERY
 
     def _poll_start(self) -> None:
         if self._fail_if_ended():
@@ -138,15 +154,23 @@ class SupervisedProgram:
         if service.is_healthy():
             self._report(f"{self.program.name}: running after {self._seconds():.1f} s {self.program.address}".rstrip())
             self._enter(ProgramState.RUNNING)
-        elif self._seconds() > service.deadline.total_seconds():
+            return
+        self._detail = last_line(service.process)
+        without = self._progress.seconds_without() if self._progress else 0.0
+        if without > PATIENCE:
             service.kill()
-            self._fail(f"was not ready after {service.deadline.total_seconds():.0f} s")
+            self._fail(f"was not ready after {self._seconds():.0f} s, and made no progress for {without:.0f} s")
+        elif self._clock() >= self._news_at:
+            self._news_at += _NEWS_EVERY
+            self._report(f"{self.program.name}: starting for {self._seconds():.0f} s; {self._detail}".rstrip("; "))
 
     def _fail_if_ended(self) -> bool:
         code = self.program.service.process.exit_code()
         if code is None:
             return False
-        self._fail(f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}")
+        reason = failure(self.program.service.process)
+        ended = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        self._fail(f"{ended}: {reason}" if reason else ended)
         return True
 
     def _fail(self, what: str) -> None:
@@ -179,11 +203,11 @@ class Supervisor:
 
     @property
     def are_all_running(self) -> bool:
-        """Whether each one that is wanted is healthy."""
+        """True if each program that is meant to run is healthy."""
         return all(each.is_running or each.is_off for each in self._programs)
 
     def request_restart(self, name: str, reason: str) -> None:
-        """Have a program start again with the next poll; from any thread."""
+        """Request that a program starts again with the next poll; from any thread."""
         self._requests.append((name, reason))
 
     def poll(self) -> None:
@@ -196,14 +220,15 @@ class Supervisor:
         for each in self._programs:
             each.poll([other.program.name for other in self._programs if other.is_running])
 
-    def restart_changed(self, changed: set[Path]) -> None:
-        """Start again the programs that files are a part of."""
-        for each in self._programs:
-            if each.program.is_changed_by(changed):
-                each.restart(f"as {_named(changed)} changed")
+    def restart_changed(self, changed: set[Path]) -> bool:
+        """Start again the programs that files are a part of; returns True if there are any."""
+        affected = [each for each in self._programs if each.program.is_changed_by(changed)]
+        for each in affected:
+            each.restart(f"as {named(changed)} changed")
+        return bool(affected)
 
     def status(self) -> list[ProgramStatus]:
-        """The status of each program."""
+        """Return the status of each program."""
         return [each.status() for each in self._programs]
 
     def stop(self) -> None:
@@ -215,8 +240,3 @@ class Supervisor:
             with ThreadPoolExecutor(len(last)) as pool:
                 list(pool.map(SupervisedProgram.stop, last))
             left = [each for each in left if each not in last]
-
-
-def _named(changed: set[Path]) -> str:
-    first = min(changed).name
-    return first if len(changed) == 1 else f"{first} and {len(changed) - 1} more"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gamelake.command import add_confirmation, command_parser, is_confirmed, one_of
 from gamelake.program import FAILED, OK, run
 from tools.drill.environment import DrillEnvironment
 from tools.drill.recoveries import DRILLS, Drill
@@ -20,8 +21,17 @@ _RESULTS = REPOSITORY / "build" / "drill.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the selected drills."""
-    drills = _selected(arguments)
+    """Run the selected drills, after asking."""
+    options = _parser().parse_args(arguments)
+    drills = [drill for name in options.names for drill in DRILLS if drill.name == name] or list(DRILLS)
+    print("These damage the running stack, and may remove data that is in it:")
+    for drill in drills:
+        print(f"  {drill.name}: {drill.description}")
+    if options.dry_run:
+        return OK
+    if not (options.yes or is_confirmed("Run them?")):
+        print("Nothing was damaged.")
+        return FAILED
     environment = DrillEnvironment.of_running_stack()
     results: list[DrillResult] = []
     _RESULTS.parent.mkdir(exist_ok=True)
@@ -32,17 +42,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK if all(result.is_successful for result in results) else FAILED
 
 
-def _selected(arguments: Sequence[str] | None) -> list[Drill]:
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.drill", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {drill.name:<18} {drill.description}" for drill in DRILLS),
-    )  # fmt: skip
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which drills; default: all")
-    names = parser.parse_args(arguments).names
-    known = {drill.name: drill for drill in DRILLS}
-    if unknown := [name for name in names if name not in known]:
-        parser.error(f"there is no drill '{unknown[0]}'; these are: {', '.join(known)}")
-    return [known[name] for name in names] or list(DRILLS)
+def _parser() -> argparse.ArgumentParser:
+    parser = command_parser(__doc__)
+    parser.epilog = "\n".join(f"  {drill.name:<18} {drill.description}" for drill in DRILLS)
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        type=one_of([drill.name for drill in DRILLS]),
+        help="which drills; default: all",
+    )
+    add_confirmation(parser, "only show what would be damaged")
+    return parser
 
 
 def _run_drill(drill: Drill, environment: DrillEnvironment) -> DrillResult:

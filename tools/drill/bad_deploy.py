@@ -6,7 +6,7 @@ from threading import Event
 
 import msgspec
 
-from gamelake.model.games import load_games
+from gamelake.contract.games import load_games
 from gamelake.model.naming import SILVER_EVENTS
 from tools.drill.environment import DrillEnvironment
 from tools.embedded.service import REPOSITORY
@@ -32,7 +32,7 @@ def prepare(environment: DrillEnvironment) -> None:
 
 
 def swapped(contract: Path, first: str, second: str) -> str:
-    """The contract with the `match` of two games swapped."""
+    """Return the contract with the `match` of two games swapped."""
     text, waiting = contract.read_text(), "\0"
     names = {game.name: f"match: [{game.game_name}]" for game in load_games(contract).games}
     return (
@@ -46,11 +46,11 @@ def note_the_time(_: DrillEnvironment) -> None:
 
 
 def has_wrong_rows(environment: DrillEnvironment) -> bool:
-    """Whether events of the playing game are in the other game's table."""
+    """Return True if events of the playing game are in the other game's table."""
     return bool(environment.rows(environment.other.table).keys() & environment.game.acknowledged)
 
 
 def restore_arguments(environment: DrillEnvironment) -> list[str]:
-    """Arguments of the restore: both games' tables and `silver/events`, as before the faulty deployment."""
+    """Return arguments of the restore: both games' tables and `silver/events`, as before the faulty deployment."""
     tables = [environment.game.table, environment.other.table, SILVER_EVENTS]
     return [*tables, "--time", _DEPLOYED.read_text(), "--replay", "--yes"]

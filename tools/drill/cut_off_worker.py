@@ -33,7 +33,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
 
 
 class Executor(msgspec.Struct, rename="camel"):
-    """What Spark's REST API says of an executor."""
+    """The description of an executor in Spark's REST API."""
 
     id: str
     host_port: str
@@ -136,7 +136,7 @@ class CutOffWorker:
 
 
 def executors() -> list[Executor]:
-    """The executors that the job of ingestion has and counts as alive."""
+    """Return the executors that the job of ingestion has and counts as alive."""
     (application,) = json.loads(page("INGEST_EVENTS_PORT", "/api/v1/applications").text)
     text = page("INGEST_EVENTS_PORT", f"/api/v1/applications/{application['id']}/executors").text
     found = msgspec.json.decode(text, type=list[Executor])

@@ -14,12 +14,12 @@ from threading import Event, Thread
 from deltalake.exceptions import DeltaError
 from obstore.exceptions import BaseError
 
+from gamelake.contract.games import load_games
+from gamelake.delta.tables import open_table
+from gamelake.ledger.reconciliation import reconcile
 from gamelake.model.errors import GamelakeError
-from gamelake.model.games import load_games
 from gamelake.model.naming import SILVER_EVENTS, game_table
-from gamelake.storage.reconciliation import reconcile
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
+from gamelake.objects.store import Store
 from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, UnreachableError
 from tools.embedded.service import REPOSITORY
@@ -50,10 +50,10 @@ class DrillGame:
 
     @classmethod
     def number(cls, number: int) -> "DrillGame":
-        """A game of the contract by its index, with its key of the stack."""
+        """Return a game of the contract by its index, with its key of the stack."""
         contract = load_games(REPOSITORY / "contracts/games.yaml")
         name = contract.games[number].name
-        keys = read_keys(SECRETS / "ingest-keys", contract).values()
+        keys = read_keys(SECRETS / "ingest-keys/keys.yaml", contract).values()
         (key,) = (key for key in keys if key.game == name and key.role is Role.GAME)
         return cls(name, Credentials(key.id, key.secrets[0]))
 
@@ -117,7 +117,7 @@ class DrillEnvironment:
 
     @classmethod
     def of_running_stack(cls) -> "DrillEnvironment":
-        """The running stack, with the root key of its object store.
+        """Return the running stack, with the root key of its object store.
 
         Raises:
             StackError: the stack is not running.
@@ -139,7 +139,7 @@ class DrillEnvironment:
             time.sleep(_POLL_SECONDS)
 
     def unhealthy(self) -> list[str]:
-        """Services with a container that is neither healthy nor a one-shot that has ended."""
+        """Return services with a container that is neither healthy nor a one-shot that has ended."""
         return sorted({each.service for each in containers() if each.state != "exited" and not each.is_up})
 
     def wait_until_healthy(self) -> None:
@@ -165,13 +165,13 @@ class DrillEnvironment:
         self.wait_for("rows of all acknowledged events", lambda: sent <= self.rows(SILVER_EVENTS).keys())
 
     def rows(self, table: str) -> Counter[str]:
-        """The number of rows of each event of the drills in a table, by event id."""
+        """Count the rows of each event of the drills in a table, by event id."""
         handle = open_table(self.store.location, table)
         mine = [("event_date", ">=", self.begun), ("event_name", "=", EVENT_NAME)]
         return Counter(handle.to_pyarrow_table(columns=["event_id"], filters=mine)["event_id"].to_pylist())
 
     def problems(self) -> list[str]:
-        """Acknowledged events that are lost or duplicated, and problems of the reconciliation."""
+        """Return acknowledged events that are lost or duplicated, and problems of the reconciliation."""
         problems: list[str] = []
         for table in (SILVER_EVENTS, self.game.table):
             counts = self.rows(table)

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from gamelake.storage.delta_log import entry_path
-from gamelake.storage.generations import Generations
-from gamelake.storage.tables import open_table
+from gamelake.delta.log.codec import entry_path
+from gamelake.delta.tables import open_table
+from gamelake.ledger.generations import Generations
 from tools.drill import bad_deploy
 from tools.drill.cut_off_worker import CutOffWorker
 from tools.drill.environment import STREAM, DrillEnvironment, DrillError
@@ -209,7 +209,7 @@ DRILLS = (
     Drill(
         name="cut-off-worker",
         description="one of three Spark workers loses its network in the middle of a batch; the others repeat its "
-        "tasks, and it comes back",
+        "tasks, and it reconnects",
         bound=WHOLE_STACK,
         strike=_worker.strike,
         recover=_worker.wait_for_the_other_workers,

@@ -26,7 +26,7 @@ class DrillResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_successful(self) -> bool:
-        """Whether the recovery succeeded in time and without loss."""
+        """True if the recovery succeeded in time and without loss."""
         return not self.problems and self.seconds <= self.bound_seconds
 
 

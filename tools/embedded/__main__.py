@@ -8,7 +8,8 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from gamelake.model.games import load_games
+from gamelake.command import command_parser
+from gamelake.contract.games import load_games
 from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.kafka import SYNCED, create_topic
 from tools.embedded.kafka_with_registry import EmbeddedServices
@@ -50,16 +51,14 @@ def _gateway(directory: Path, services: EmbeddedServices, topic: str) -> Embedde
     kafka = services.kafka.bootstrap_servers
     create_topic(kafka, topic, _PARTITIONS)
     backing = GatewayBackend(bootstrap_servers=kafka, registry_url=services.registry.url, topic=topic)
-    earlier = directory / "front_door"  # its name in an earlier version; the vault in it goes on
-    gateway = EmbeddedGateway(earlier if earlier.is_dir() else directory / "gateway", backing)
+    gateway = EmbeddedGateway(directory / "gateway", backing)
     gateway.make_keys([game.name for game in load_games(REPOSITORY / "contracts" / "games.yaml").games], _KEY_RATE)
     return gateway
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.embedded",
-        description="Run Kafka and a schema registry on this machine; print their addresses as JSON; end with Ctrl-C.",
+    parser = command_parser(
+        "Run Kafka and a schema registry on this machine until Ctrl-C; print their addresses as JSON.",
     )
     parser.add_argument("--directory", type=Path, required=True, help="for the services' state and logs")
     parser.add_argument(

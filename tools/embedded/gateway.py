@@ -1,7 +1,6 @@
 """The ingest gateway as a child process, with its own keys and vault in its directory."""
 
 import base64
-import json
 import os
 import secrets
 import ssl
@@ -13,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import yaml
+
 from tools.embedded.ports import HOST, accepts_connections, free_port
 from tools.embedded.process import Program
 from tools.embedded.service import REPOSITORY, EmbeddedService
@@ -20,6 +21,7 @@ from tools.embedded.service import REPOSITORY, EmbeddedService
 _VAULT_KEY_BYTES = 32
 _SECRET_BYTES = 32
 _OWNER_ONLY = 0o600
+_ONE_LINE = 10_000
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -39,7 +41,7 @@ class EmbeddedGateway(EmbeddedService):
         settings: variables of the service beyond those that this class sets, or instead of them.
         certificates: the directory of certificates with which it serves HTTPS, as `services.provision.certificates`
             makes it; without it the gateway serves HTTP.
-        port: a free one if None.
+        ports: the one for games, and the one for metrics, by HTTP; free ones if None.
     """
 
     name = "gateway"
@@ -50,13 +52,13 @@ class EmbeddedGateway(EmbeddedService):
         backing: GatewayBackend,
         settings: Mapping[str, str] = _NONE,
         certificates: Path | None = None,
-        port: int | None = None,
+        ports: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(directory)
         self._backing = backing
         self._settings = settings
         self._certificates = certificates
-        self.port = port or free_port()
+        self.port, self.metrics_port = ports or (free_port(), free_port())
 
     @property
     def url(self) -> str:
@@ -65,7 +67,7 @@ class EmbeddedGateway(EmbeddedService):
 
     @property
     def tls(self) -> ssl.SSLContext | None:
-        """What its clients trust; None for HTTP."""
+        """The certificates that its clients trust; None for HTTP."""
         if self._certificates is None:
             return None
         return ssl.create_default_context(cafile=str(self._certificates / "ca.pem"))
@@ -86,12 +88,12 @@ class EmbeddedGateway(EmbeddedService):
         return self.directory / "vault-keys.yaml"
 
     def make_keys(self, games: Iterable[str], events_per_second: int) -> None:
-        """Give each game a new key, whose id is the game's name; old keys become invalid."""
+        """Create a new key for each game, whose id is the game's name; old keys become invalid."""
         self._write_keys([_new_key(game, events_per_second) for game in games])
 
     def keep_keys(self, games: Iterable[str], events_per_second: int) -> None:
-        """Give each game that has no key one, as `make_keys` does; keys that are there stay valid."""
-        kept = json.loads(self.keys_file.read_text())["keys"] if self.keys_file.exists() else []
+        """Create a key for each game that has none, as `make_keys` does; existing keys stay valid."""
+        kept = yaml.safe_load(self.keys_file.read_text())["keys"] if self.keys_file.exists() else []
         missing = [game for game in games if game not in {key["game"] for key in kept}]
         if missing:
             self._write_keys([*kept, *(_new_key(game, events_per_second) for game in missing)])
@@ -110,11 +112,11 @@ class EmbeddedGateway(EmbeddedService):
         )
 
     def is_healthy(self) -> bool:
-        """Whether the service responds; it does without Kafka, too."""
+        """Return True if the service responds; it does without Kafka, too."""
         return accepts_connections(self.port) and self.page("/healthz") is not None
 
     def page(self, path: str) -> bytes | None:
-        """The body of a GET request; None if it fails."""
+        """Return the body of a GET request; None if it fails."""
         tls = self.tls
         connection = (
             HTTPSConnection(HOST, self.port, timeout=5, context=tls)
@@ -133,7 +135,9 @@ class EmbeddedGateway(EmbeddedService):
 
     def _write_keys(self, keys: list[dict[str, Any]]) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        _write_secret(self.keys_file, json.dumps({"keys": keys}, indent=1))  # JSON is YAML
+        # A key is a line, as in the stack's file, where shell scripts find it.
+        lines = (yaml.safe_dump(key, default_flow_style=True, sort_keys=False, width=_ONE_LINE) for key in keys)
+        _write_secret(self.keys_file, "".join(("keys:\n", *(f"  - {line}" for line in lines))))
 
     def _environment(self) -> Mapping[str, str]:
         already = os.environ.get("PYTHONPATH")
@@ -146,15 +150,20 @@ class EmbeddedGateway(EmbeddedService):
             "GAMELAKE_VAULT_KEYS_FILE": str(self.vault_keys_file),
             "INGEST_HOST": HOST,
             "INGEST_PORT": str(self.port),
+            "GAMELAKE_METRICS_PORT": str(self.metrics_port),
             "INGEST_KEYS_FILE": str(self.keys_file),
             "INGEST_CERTIFICATE_FILE": str(self._certificates / "ingest.pem") if self._certificates else "",
         }
 
 
 def _new_key(game: str, events_per_second: int) -> dict[str, Any]:
-    return {"id": game, "game": game, "secrets": [secrets.token_urlsafe(_SECRET_BYTES)], "rate": events_per_second}
+    return {"id": game, "game": game, "secrets": [secrets.token_hex(_SECRET_BYTES)], "rate": events_per_second}
 
 
 def _write_secret(file: Path, text: str) -> None:
-    file.touch(_OWNER_ONLY)
-    file.write_text(text)
+    """Write a file under a temporary name and rename it, so that a full disk or a kill costs no key."""
+    unfinished = file.with_name(f".{file.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    unfinished.touch(_OWNER_ONLY)
+    unfinished.write_text(text)
+    unfinished.replace(file)

@@ -22,7 +22,7 @@ PACKAGED = REPOSITORY / "build" / "java"  # the one that `make java` installs
 
 
 def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """The first Java 21 or newer among JAVA_HOME, the `java` on the PATH, the usual places and that of `make java`.
+    """Find the first Java 21 or newer: of JAVA_HOME, the `java` on the PATH, the usual places or `make java`.
 
     Raises:
         ServiceMissingError: there is none.
@@ -36,7 +36,7 @@ def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def spark_environment() -> dict[str, str]:
-    """Environment variables by which a local Spark finds Java, Python and the project.
+    """Return environment variables by which a local Spark finds Java, Python and the project.
 
     Raises:
         ServiceMissingError: there is no Java.
@@ -45,7 +45,7 @@ def spark_environment() -> dict[str, str]:
 
 
 def java_version(home: Path) -> int:
-    """The major version in the `release` file of a Java home; 0 if there is none."""
+    """Return the major version in the `release` file of a Java home; 0 if there is none."""
     release = home / "release"
     if not release.is_file():
         return 0

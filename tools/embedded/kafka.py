@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic  # the stubs of `admin` do not export it
 
-from gamelake.storage.local_files import sync
+from gamelake.objects.local_files import sync
 from tools.embedded.java import find_java_home
 from tools.embedded.ports import HOST, accepts_connections, free_port
 from tools.embedded.process import Program, ServiceError
@@ -62,7 +62,7 @@ SMALL_MACHINE: Mapping[str, str | int] = {
 }
 # Each record is on the disk before Kafka acknowledges it, or consumers see it: a power cut loses none.
 SYNCED: Mapping[str, str | int] = {"log.flush.interval.messages": 1}
-# Of a topic, whose own setting counts before the broker's: Kafka's default, by which the kernel writes when it likes.
+# For a topic, whose own setting counts before the broker's: Kafka's default, by which the kernel writes when it likes.
 UNSYNCED_TOPIC: Mapping[str, str] = {"flush.messages": str(2**63 - 1)}
 DEADLINE = timedelta(seconds=30)
 POLL_SECONDS = 0.05
@@ -102,7 +102,7 @@ class EmbeddedKafka(EmbeddedService):
         return Program(name=self.name, command=command, log_file=self.directory / "kafka.log")
 
     def is_healthy(self) -> bool:
-        """Whether the broker responds and is registered, so that topics can be created on it."""
+        """Return True if the broker responds and is registered, so that topics can be created on it."""
         # The port is checked first, because librdkafka prints a line for every refused connection.
         if not accepts_connections(self._port):
             return False
@@ -145,7 +145,7 @@ def _format(storage_tool: tuple[str, ...], settings: Path, data: Path) -> None:
     outcome = subprocess.run(command, capture_output=True, text=True, check=False)
     if outcome.returncode != 0:
         raise ServiceError(f"Kafka could not format its directory:\n{outcome.stdout}{outcome.stderr}")
-    # The tool doesn't, and Kafka can't start with what a power cut leaves.
+    # The tool doesn't, and Kafka can't start with the files that a power cut leaves.
     for path in (*data.iterdir(), data, data.parent):
         sync(path)
 

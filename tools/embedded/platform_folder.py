@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +27,5 @@ class PlatformFolder:
         return Location(uri=f"file://{self.directory / 'lakehouse'}")
 
     def log(self, name: str) -> Path:
-        """The log of a program; each start appends to it."""
+        """Return the log of a program; each start appends to it."""
         return self.directory / "logs" / f"{name}.log"

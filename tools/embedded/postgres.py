@@ -48,7 +48,7 @@ class EmbeddedPostgres(EmbeddedService):
         return self.directory / "data"
 
     def uri(self, database: str) -> str:
-        """The address of a database, without user and password."""
+        """Return the address of a database, without user and password."""
         return f"postgresql://{HOST}:{self._port}/{database}?sslmode=disable"
 
     def program(self) -> Program:
@@ -60,7 +60,7 @@ class EmbeddedPostgres(EmbeddedService):
         return Program(name=self.name, command=command, log_file=self.directory / "postgres.log")
 
     def is_healthy(self) -> bool:
-        """Whether the server accepts connections."""
+        """Return True if the server accepts connections."""
         if not accepts_connections(self._port):
             return False
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from gamelake.model.errors import StartupError
+from tools.embedded.process_tree import cpu_seconds, processes
 
 TAIL_LINES = 20
 TAIL_BYTES = 16_384
@@ -33,7 +34,7 @@ class ServiceEndedError(ServiceError):
 
     @classmethod
     def of(cls, name: str, exit_code: int, log_file: Path) -> Self:
-        """An error with the process, its exit code and the end of its log."""
+        """Create an error with the process, its exit code and the end of its log."""
         return cls(f"{name} ended with exit code {exit_code}; {tail_of(log_file)}")
 
 
@@ -42,12 +43,12 @@ class ServiceUnhealthyError(ServiceError):
 
     @classmethod
     def of(cls, name: str, seconds: float, log_file: Path) -> Self:
-        """An error with the process, the timeout and the end of its log."""
+        """Create an error with the process, the timeout and the end of its log."""
         return cls(f"{name} was not ready after {seconds:.0f} s; {tail_of(log_file)}")
 
 
 def tail_of(log_file: Path) -> str:
-    """The path of a log with its last lines."""
+    """Return the path of a log with its last lines."""
     with log_file.open("rb") as log:
         size = log.seek(0, 2)
         log.seek(max(0, size - TAIL_BYTES))
@@ -60,7 +61,7 @@ TETHER = Path(__file__).with_name("tether.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What to run and where its output goes; `environment` is added to the parent's."""
+    """A command and the place of its output; `environment` is added to the parent's."""
 
     name: str
     command: tuple[str, ...]
@@ -75,6 +76,8 @@ class ChildProcess:
         self.program = program
         program.log_file.parent.mkdir(parents=True, exist_ok=True)
         with program.log_file.open("ab") as log:
+            # Earlier starts have written what is before.
+            self.log_begins = log.tell()
             self._tether = subprocess.Popen(
                 (sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *program.command),
                 env={**os.environ, **program.environment},
@@ -85,12 +88,16 @@ class ChildProcess:
             )
         self.pid = self._read_pid()
 
+    def cpu_seconds(self) -> float:
+        """Return the CPU time of the program and of all processes that it has started; 0 where there is no /proc."""
+        return cpu_seconds(processes(), self._tether.pid)
+
     def is_running(self) -> bool:
-        """Whether the program has not ended."""
+        """Return True if the program has not ended."""
         return self._tether.poll() is None
 
     def exit_code(self) -> int | None:
-        """The exit code as in a shell; None while the program runs."""
+        """Return the exit code as in a shell; None while the program runs."""
         return self._tether.poll()
 
     def raise_if_ended(self) -> None:

@@ -44,7 +44,7 @@ class EmbeddedRegistry(EmbeddedService):
         )
 
     def is_healthy(self) -> bool:
-        """Whether the API responds."""
+        """Return True if the API responds."""
         if not accepts_connections(self._port):
             return False
         connection = HTTPConnection(HOST, self._port, timeout=5)

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from tools.embedded.process import ChildProcess, Program, ServiceError, ServiceMissingError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+CONTRACTS = REPOSITORY / "contracts"
 
 
 class EmbeddedService(ABC):
@@ -26,11 +27,11 @@ class EmbeddedService(ABC):
 
     @abstractmethod
     def program(self) -> Program:
-        """The program to run; called at each start, so it may prepare the directory."""
+        """Return the program to run; called at each start, so it may prepare the directory."""
 
     @abstractmethod
     def is_healthy(self) -> bool:
-        """Whether the service responds."""
+        """Return True if the service responds."""
 
     @property
     def process(self) -> ChildProcess:

@@ -1,14 +1,14 @@
 """Draws the lineage of the lakehouse in GAMELAKE_LAKEHOUSE (docs/settings.md): `python -m tools.lineage`."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gamelake.command import command_parser
 from gamelake.model.errors import GamelakeError
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Store
 from gamelake.observability.lineage.recorded import recorded, recorded_in
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Store
 from tools.lineage.page import as_page
 from tools.stack import lakehouse
 
@@ -17,7 +17,7 @@ OK, FAILED = 0, 1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Draw the recorded lineage, and print the page's URI."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument("--output", type=Path, default=Path("build/lineage.html"), help="the page")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--file", type=Path, help="the file of GAMELAKE_LINEAGE_FILE, instead of the lakehouse's table")

@@ -20,7 +20,7 @@ _JOB = job_id("")
 
 
 def picture(graph: Graph, view: LineageView) -> ET.Element:
-    """The graph as SVG: edges first, so that the cards are drawn over them."""
+    """Draw the graph as SVG: edges first, so that the cards are drawn over them."""
     layout = arrange(cards_of(graph, view), graph.edges)
     size = f"0 0 {layout.width:.0f} {layout.height:.0f}"
     svg = ET.Element("svg", {"viewBox": size, "width": f"{layout.width:.0f}", "class": view.value, "role": "group"})
@@ -87,7 +87,7 @@ def _text(parent: ET.Element, style: str, x: float, y: float, text: str) -> None
 
 
 def shown(name: str) -> str:
-    """The displayed name of a node, without the prefix of jobs."""
+    """Return the displayed name of a node, without the prefix of jobs."""
     return name.removeprefix(_JOB)
 
 

@@ -45,7 +45,7 @@ class CardPosition:
     y: float
 
     def row_top(self, node: str) -> float:
-        """The y coordinate of a node's row."""
+        """Return the y coordinate of a node's row."""
         place = 0 if self.card.is_collapsed else self.card.rows.index(node)
         return self.y + 4 + (TITLE_HEIGHT if self.card.games else 0) + place * ROW_HEIGHT
 
@@ -59,19 +59,19 @@ class CardLayout:
     height: float
 
     def of(self, node: str) -> CardPosition:
-        """The position of a node's card."""
+        """Return the position of a node's card."""
         return self.positions[node]
 
 
 class LineageView(StrEnum):
-    """Whether the nodes of a family share one row, or have one row for each game."""
+    """The rows for the nodes of a family: one for all, or one for each game."""
 
     COLLAPSED = "folded"
     EXPANDED = "open"
 
 
 def cards_of(graph: Graph, view: LineageView) -> list[Card]:
-    """The nodes as cards."""
+    """Return the nodes as cards."""
     families = graph.families()
     together = {node for family in families for node in family.members.values()}
     cards = [

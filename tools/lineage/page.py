@@ -43,7 +43,7 @@ class PageData(msgspec.Struct, frozen=True):
 
 
 def page_data(graph: Graph) -> PageData:
-    """The data of the page, from the graph."""
+    """Return the data of the page, from the graph."""
     return PageData({name: _details(node) for name, node in graph.nodes.items()}, sorted(graph.edges))
 
 

@@ -1,6 +1,5 @@
 """Makes the pictures in docs/pictures again: a run of the demo, its report, pages of `make dev` and of the stack."""
 
-import argparse
 import json
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import httpx2
 
+from gamelake.command import command_parser
 from gamelake.model.errors import StartupError
 from gamelake.program import FAILED, OK, run
 from services.portal.practice import PRACTICE
@@ -27,12 +27,12 @@ _ALL = ["demo", "pages", "faults"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the pictures; gives the exit code.
+    """Make the pictures. Return the exit code.
 
     Raises:
-        StartupError: Chromium is missing, or what is to be shown does not run.
+        StartupError: Chromium is missing, or a program of the pictures does not run.
     """
-    parser = argparse.ArgumentParser(prog="python -m tools.pictures", description=__doc__)
+    parser = command_parser(__doc__)
     parser.add_argument("what", nargs="*", choices=(*_ALL, []), help="some of them; default: all")
     chosen = parser.parse_args(arguments).what or _ALL
     FOLDER.mkdir(parents=True, exist_ok=True)

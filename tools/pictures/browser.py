@@ -10,7 +10,7 @@ _PYTHON = REPOSITORY / "build/browser/bin/python"
 
 
 def python_and_chromium() -> tuple[str, str]:
-    """The paths of both.
+    """Return the paths of both.
 
     Raises:
         StartupError: one is missing.

@@ -26,7 +26,7 @@ def main(chromium: str, tasks: str) -> None:
                 viewport={"width": task["width"], "height": task["height"]},
                 color_scheme="light",
                 client_certificates=[shown] if task["certificate"] else [],
-                # Of this machine, whose authority no browser knows.
+                # The certificate is this machine's, whose authority no browser knows.
                 ignore_https_errors=bool(task["certificate"]),
             )
             page = context.new_page()

@@ -42,7 +42,7 @@ _VISIBLE = Template("""\
 
 @dataclass(frozen=True, slots=True)
 class TerminalFrame:
-    """What the terminal shows from a time on, in seconds since the command's start."""
+    """The content of the terminal from a time on, in seconds since the command's start."""
 
     at: float
     lines: tuple[str, ...]
@@ -72,7 +72,7 @@ class TerminalScreen:
         del self._lines[: -self.rows]
 
     def lines(self) -> tuple[str, ...]:
-        """What is visible."""
+        """Return the visible lines."""
         return tuple(line[: self.columns] for line in self._lines)
 
 
@@ -105,7 +105,7 @@ def record(command: Sequence[str], shown_as: str, folder: Path) -> tuple[list[Te
 
 
 def shortened(frames: Sequence[TerminalFrame]) -> list[TerminalFrame]:
-    """The frames with long waits cut, and without those that are visible for too short to be seen."""
+    """Return the frames with long waits cut, and without those that are visible for too short to be seen."""
     shorter = [TerminalFrame(0.0, frames[0].lines)]
     before, now = frames[0].at, 0.0
     for frame in frames[1:]:
@@ -121,7 +121,7 @@ def shortened(frames: Sequence[TerminalFrame]) -> list[TerminalFrame]:
 
 
 def animated(frames: Sequence[TerminalFrame], title: str) -> str:
-    """The frames as an SVG that repeats; without animations it shows the last one.
+    """Render the frames as an SVG that repeats; without animations it shows the last one.
 
     Source: SVG 2, https://www.w3.org/TR/SVG2/, animated by CSS, https://www.w3.org/TR/css-animations-1/.
     """

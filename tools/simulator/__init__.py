@@ -1,4 +1,4 @@
-"""Traffic simulator: realistic, reproducible events of games and their players, and a ledger of what was acknowledged.
+"""Traffic simulator: realistic, reproducible events of games and their players, and a ledger of acknowledgements.
 
 It does not know the tables that the events end in, nor Spark.
 """

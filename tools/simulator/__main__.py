@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from gamelake.contract.games import GameSpec, load_games
 from gamelake.model.errors import GamelakeError, SettingsError
-from gamelake.model.games import GameSpec, load_games
 from tools.simulator.cli import HttpTarget, KafkaTarget, SimulatorOptions, parse
 from tools.simulator.http_run import HttpRun
 from tools.simulator.kafka_run import KafkaRun

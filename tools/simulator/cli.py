@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from gamelake.command import command_parser, one_of, whole
 from gamelake.model.errors import SettingsError
 from tools.simulator.incidents import Incident
 from tools.simulator.spec import Shares
@@ -99,19 +100,17 @@ def _require(parser: argparse.ArgumentParser, given: dict[str, Any], *names: str
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.simulator", description="Simulate the traffic of mobile games."
-    )
+    parser = command_parser("Simulate the traffic of mobile games.")
     add = parser.add_argument
-    add("--target", choices=("http", "kafka"), default="http", help="the gateway, or Kafka; default: %(default)s")
+    add("--target", type=one_of(("http", "kafka")), default="http", help="the gateway, or Kafka; default: %(default)s")
     _add_targets(parser)
     add("--contracts", type=Path, default=_CONTRACTS, help="folder of games.yaml and proto/; default: the repository's")
-    add("--games", type=int, default=30, help="how many of the contract's games are played; default: %(default)s")
-    add("--versions", type=int, default=3, help="newest schema version in the mix; default: %(default)s")
-    add("--rate", type=int, default=0, help="events per second; default: as fast as possible")
-    add("--events", type=int, default=1_000_000, help="events in the run; default: %(default)s")
+    add("--games", type=whole(1), default=30, help="how many of the contract's games are played; default: %(default)s")
+    add("--versions", type=whole(1), default=3, help="newest schema version in the mix; default: %(default)s")
+    add("--rate", type=whole(0), default=0, help="events per second; default: as fast as possible")
+    add("--events", type=whole(1), default=1_000_000, help="events in the run; default: %(default)s")
     add("--seed", type=int, default=7, help="the same seed makes the same events; default: %(default)s")
-    add("--players", type=int, help="number of players; default: two for five events, at most 400000")
+    add("--players", type=whole(1), help="number of players; default: two for five events, at most 400000")
     add(
         "--history",
         type=float,

@@ -41,7 +41,7 @@ class GameTitles:
 
     @classmethod
     def of(cls, game_names: tuple[str, ...]) -> "GameTitles":
-        """The spec's games, followed by the unknown ones."""
+        """Return the spec's games, followed by the unknown ones."""
         names = game_names + reference_data.UNKNOWN_GAMES
         keywords = [name.split()[-1].lower() for name in names]
         app_names = [name.replace(" ", "").lower() for name in names]

@@ -28,7 +28,7 @@ _SHORTEST_CUT, _LONGEST_CUT = 3, 37
 
 
 class Defect(IntEnum):
-    """What is wrong with an event; an event has one defect at most."""
+    """The defect of an event; an event has one at most."""
 
     NONE = 0
     LATE = 1
@@ -56,7 +56,7 @@ def draw_defects(shares: Shares, count: int, random: np.random.Generator) -> Def
         shares.wrong_clock, shares.unknown_schema,
     )  # fmt: skip
     edges = np.cumsum(in_order)
-    # A number beyond the last edge wraps around to 0, which is no defect.
+    # A number beyond the last edge wraps around to 0, which is not a defect.
     defect = (np.searchsorted(edges, random.random(count), side="right") + 1) % len(Defect)
     shift_us = np.zeros(count, dtype=np.int64)
     shifts = (
@@ -71,7 +71,7 @@ def draw_defects(shares: Shares, count: int, random: np.random.Generator) -> Def
 
 
 class Corruption(StrEnum):
-    """How a value is made undecodable."""
+    """The way to make a value undecodable."""
 
     RANDOM_BODY = "random_body"
     TRUNCATED_BODY = "truncated_body"
@@ -92,7 +92,7 @@ class Corrupted:
 
     @classmethod
     def of(cls, events: EventArrays) -> "Corrupted":
-        """Those of some events."""
+        """Return the corruptions of some events."""
         at = np.flatnonzero((events.defect == Defect.UNDECODABLE) | (events.defect == Defect.UNKNOWN_SCHEMA))
         salt, kinds = events.salt[at], np.uint64(len(_KINDS))
         of_schema = salt - salt % kinds + np.uint64(_KINDS.index(Corruption.UNKNOWN_SCHEMA))

@@ -36,11 +36,11 @@ class KafkaRecordEncoder:
         self._header = pa.scalar(frame_header(schema_id), pa.binary())
 
     def columns(self, context: EventContext) -> pa.RecordBatch:
-        """The columns to encode, one row per event, in the order of the context."""
+        """Return the columns to encode, one row per event, in the order of the context."""
         return record_batch(context, self._columns)
 
     def encode(self, context: EventContext) -> pa.BinaryArray:
-        """One framed value per event, in the order of the context."""
+        """Encode one framed value per event, in the order of the context."""
         bodies = self._handler.record_batch_to_array(self.columns(context))
         return pc.binary_join_element_wise(self._header, bodies, pa.scalar(b"", pa.binary()))
 
@@ -74,7 +74,7 @@ class SubmittedEncoder:
         self._blank = self._whole.schema()
 
     def encode(self, context: EventContext) -> pa.BinaryArray:
-        """One message per event; the first one of each session has the personal fields of its player."""
+        """Encode one message per event; the first one of each session has the personal fields of its player."""
         # The platform sets ingest_time, a game does not.
         events = self._event.record_batch_to_array(record_batch(replace(context, ingest_time_us=None), self._columns))
         starts = np.flatnonzero(context.events.kind == EventKind.SESSION_START)

@@ -47,7 +47,7 @@ _SKEWED, _SKEW_SECONDS = 5, 3 * 3600.0
 
 @dataclass(slots=True)
 class DeliveryCounts:
-    """What became of the events of one game; `request_seconds` are of its last 10,000 batches."""
+    """The outcomes of the events of one game; `request_seconds` are of its last 10,000 batches."""
 
     sent: int = 0
     acknowledged: int = 0

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import numpy as np
 
+from gamelake.contract.games import GameSpec
 from gamelake.model.errors import SettingsError
-from gamelake.model.games import GameSpec
 from gamelake.schemas.event_schemas import load_schemas
 from services.sdk import Credentials
 from tools.simulator.cli import HttpTarget, SimulatorOptions

@@ -59,7 +59,7 @@ class Incident:
             raise SettingsError(f"--incident is '{text}'; write KIND/GAME OR VERSION/FROM/TO: {error}") from error
 
     def is_on(self, event_time_us: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Mask of the times (microseconds since 1970) at which the incident is active."""
+        """Return a mask of the times (microseconds since 1970) at which the incident is active."""
         time_of_day = event_time_us % _microseconds(timedelta(days=1))
         begins, ends = (
             _microseconds(datetime.combine(_EPOCH, each, UTC) - _EPOCH) for each in (self.begins, self.ends)

@@ -32,7 +32,7 @@ class GameCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaLedger:
-    """What a run sent to Kafka: `sent` = events of the games + duplicates + unknown games + undecodable.
+    """The records that a run sent to Kafka: `sent` = events of the games + duplicates + unknown games + undecodable.
 
     Attributes:
         acked: records that Kafka has confirmed; the others of `sent` failed.
@@ -54,7 +54,7 @@ class KafkaLedger:
     wrong_clock: int = 0
 
     def to_json(self) -> str:
-        """The ledger as indented JSON."""
+        """Return the ledger as indented JSON."""
         return json.dumps(asdict(self), indent=2)
 
 
@@ -138,7 +138,7 @@ class RequestTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLedger:
-    """What a run sent to the gateway: `sent` = acknowledged + rejected + refused + unsettled.
+    """The events that a run sent to the gateway: `sent` = acknowledged + rejected + refused + unsettled.
 
     Attributes:
         sent: events that were handed to the SDKs; one that was handed over twice counts twice.
@@ -178,6 +178,6 @@ class HttpLedger:
         return sum(each.duplicates for each in self.by_game.values())
 
     def to_json(self) -> str:
-        """The ledger as indented JSON."""
+        """Return the ledger as indented JSON."""
         totals = {"target": "http", "acknowledged": self.acknowledged, "duplicates": self.duplicates}
         return json.dumps({**totals, **asdict(self)}, indent=2)

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-# A step costs some 8 ms of CPU time, however few its events are.
+# A step costs about 8 ms of CPU time, however few its events are.
 _SHORT_STEP_SECONDS, _LONG_STEP_SECONDS = 0.05, 0.5
 _EVENTS_WORTH_A_STEP = 100
 _EVERY_SECONDS = 0.5
 
 
 def events_per_step(rate: int) -> int:
-    """How many events to send at once at a rate (events per second): those of 0.05 s, or of 0.5 s if they are few."""
+    """Return the number of events to send at once: those of 0.05 s at a rate (per second), or of 0.5 s if few."""
     few = min(int(rate * _LONG_STEP_SECONDS), _EVENTS_WORTH_A_STEP)
     return max(1, int(rate * _SHORT_STEP_SECONDS), few)
 
@@ -39,7 +39,7 @@ class Pacer:
 
 
 class ProgressLine:
-    """Rewrites one line of a terminal every half second; silent where the stream is no terminal."""
+    """Rewrites one line of a terminal every half second; silent where the stream is not a terminal."""
 
     def __init__(self, total: int, stream: TextIO = sys.stderr) -> None:
         self._total = total

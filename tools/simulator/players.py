@@ -106,7 +106,7 @@ _PersonalColumn: TypeAlias = Callable[[Population, PlayerIndices], pa.StringArra
 
 
 def personal_column(name: str, population: Population, people: PlayerIndices) -> pa.StringArray:
-    """A field of the contract's `PersonalData` for some players; the same player always has the same value.
+    """Return a field of the contract's `PersonalData` for some players; the same player always has the same value.
 
     Raises:
         KeyError: the contract has a field that the simulator cannot fill.

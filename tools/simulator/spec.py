@@ -1,4 +1,4 @@
-"""The traffic of a run: how many events, of which games, and which share of them has defects."""
+"""The traffic of a run: the number of events, their games, and the share of them with defects."""
 
 from dataclasses import dataclass, field, fields
 from datetime import timedelta

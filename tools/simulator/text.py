@@ -14,19 +14,19 @@ _UUID_GROUPS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
 
 
 def hex_digits(rows: ByteRows) -> ByteRows:
-    """Hexadecimal digits as ASCII: rows of n bytes become rows of 2n digits."""
+    """Return hexadecimal digits as ASCII: rows of n bytes become rows of 2n digits."""
     return _HEX_PAIRS[rows].view(np.uint8)
 
 
 def fixed_width_text(rows: ByteRows) -> pa.StringArray:
-    """A text column from rows of ASCII, shape (rows, width), uint8."""
+    """Build a text column from rows of ASCII, shape (rows, width), uint8."""
     count, width = rows.shape
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(rows)))
 
 
 def hex_text(prefix: str, rows: ByteRows, digits: int) -> pa.StringArray:
-    """A prefix followed by the last hexadecimal digits of each row."""
+    """Build texts of a prefix followed by the last hexadecimal digits of each row."""
     text = np.empty((len(rows), len(prefix) + digits), dtype=np.uint8)
     text[:, : len(prefix)] = np.frombuffer(prefix.encode(), dtype=np.uint8)
     text[:, len(prefix) :] = hex_digits(rows)[:, -digits:]
@@ -34,7 +34,7 @@ def hex_text(prefix: str, rows: ByteRows, digits: int) -> pa.StringArray:
 
 
 def uuid_text(rows: ByteRows) -> pa.StringArray:
-    """UUIDs of version 4 from 16 random bytes per row."""
+    """Build UUIDs of version 4 from 16 random bytes per row."""
     rows = rows.copy()
     rows[:, 6] = (rows[:, 6] & 0x0F) | 0x40
     rows[:, 8] = (rows[:, 8] & 0x3F) | 0x80

@@ -28,7 +28,7 @@ _STEPS = 2_048
 
 
 def wall_clock() -> int:
-    """The machine's time."""
+    """Return the machine's time."""
     return time.time_ns() // 1000
 
 
@@ -45,7 +45,7 @@ class Timeline:
         self._ages_us = ages * 1e6
 
     def event_times_us(self, positions: npt.NDArray[np.int64], now_us: int) -> npt.NDArray[np.int64]:
-        """Times of events by their positions in the run: microseconds since 1970, in whole milliseconds."""
+        """Return times of events by their positions in the run: microseconds since 1970, in whole milliseconds."""
         ages_us = np.interp(positions, self._done, self._ages_us)
         return (now_us - ages_us).astype(np.int64) // 1000 * 1000
 
@@ -78,7 +78,7 @@ class EventEncoder(Protocol):
     version: int
 
     def encode(self, context: EventContext) -> pa.BinaryArray:
-        """One value per event."""
+        """Encode one value per event."""
 
 
 Corrupt: TypeAlias = Callable[[pa.BinaryArray, npt.NDArray[np.uint64]], pa.BinaryArray]
@@ -113,7 +113,10 @@ class TrafficGenerator:
         self._incidents = Incidents(spec.incidents, spec.game_names)
 
     def batches(self, most_events: int = BLOCK_SLOTS) -> Iterator[TrafficBatch]:
-        """The run's records in batches of `most_events` events at most; each gets its timestamps when it is made."""
+        """Yield the run's records in batches of `most_events` events at most.
+
+        Each gets its timestamps when it is made.
+        """
         for block in self._sessions.blocks():
             for start in range(0, len(block), most_events):
                 events = self._with_incidents(block[start : start + most_events])
@@ -141,7 +144,7 @@ class TrafficGenerator:
         return self._incidents.apply(events, happened_us)
 
     def home_games(self, events: EventArrays) -> npt.NDArray[np.int16]:
-        """Index of the game whose SDK sends each event, whatever game the event names."""
+        """Return the index of the game whose SDK sends each event, whatever game the event names."""
         return self.population.game[events.player]
 
     def _context_of(self, events: EventArrays) -> EventContext:

@@ -1,6 +1,7 @@
 """From the event's place in the topic to the batches that have it, and to the table versions of these batches.
 
-The gateway acknowledges an event without its partition and offset: the event is in what the topic gained meanwhile.
+The gateway acknowledges an event without its partition and offset: the event is one of the records that the topic
+gained meanwhile.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,10 +12,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from obstore.exceptions import BaseError as ObjectStoreError
 
+from gamelake.delta.log.codec import contents_of, decode_entry, entry_path, entry_versions
+from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.model.naming import DEAD_LETTERS
-from gamelake.storage.delta_log import contents_of, decode_entry, entry_path, entry_versions
-from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.store import Store
+from gamelake.objects.store import Store
 from tools.smoke.event_trace import NotYetError, Step, StepFailedError
 from tools.smoke.settings import SmokeSettings
 
@@ -44,7 +45,7 @@ class TopicEnds:
         self._consumer = Consumer(client)
 
     def now(self) -> dict[int, int]:
-        """The offset that the next record of each partition gets.
+        """Return the offset that the next record of each partition gets.
 
         Raises:
             NotYetError: Kafka is not available.
@@ -63,7 +64,7 @@ class TopicEnds:
 
 
 def between(before: Mapping[int, int], after: Mapping[int, int]) -> tuple[TopicRange, ...]:
-    """The offsets written between two polls; one record if no other producer sends.
+    """Return the offsets written between two polls; one record if no other producer sends.
 
     Raises:
         NotYetError: no record was written.
@@ -94,7 +95,7 @@ class BatchFinder:
         self._found: list[BatchManifest] = []
 
     def find(self, ranges: tuple[TopicRange, ...]) -> Batches:
-        """The batches that have all records of the ranges.
+        """Find the batches that have all records of the ranges.
 
         Raises:
             NotYetError: some records are in no batch yet.
@@ -139,7 +140,7 @@ def check_tables(batches: Batches, table: str, ranges: tuple[TopicRange, ...]) -
 
 
 def dead_letter_query(ranges: tuple[TopicRange, ...]) -> str:
-    """The command that shows whether a record is a dead letter, and why."""
+    """Return the command that shows whether a record is a dead letter, and why."""
     # No user input: a table's name, and numbers from Kafka.
     where = " OR ".join(
         f'partition = {offsets.partition} AND \\"offset\\" BETWEEN {offsets.first} AND {offsets.last}'
@@ -158,7 +159,7 @@ class CommitFinder:
         self._next: dict[str, int] = {}
 
     def version(self, table: str) -> int:
-        """The version of a table that committed the batch.
+        """Return the version of a table that committed the batch.
 
         Raises:
             NotYetError: the batch is not committed to the table yet.
@@ -186,7 +187,7 @@ class CommitFinder:
         return (self._manifest.app_id, self._manifest.batch_id) in _transactions(entry)
 
     def _is_older(self, entry: bytes) -> bool:
-        """Whether an entry is of an earlier batch of the same stream; entries before it need not be read."""
+        """Return True if an entry is of an earlier batch of the same stream; entries before it need not be read."""
         earlier = range(self._manifest.batch_id)
         return any(app_id == self._manifest.app_id and batch in earlier for app_id, batch in _transactions(entry))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 
+from gamelake.contract.games import GameSpec, load_games
 from gamelake.model.errors import SettingsError
-from gamelake.model.games import GameSpec, load_games
 from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, Reply, UnreachableError
 from tools.smoke.event_trace import NEXT_COMMANDS, NotYetError, Step, StepFailedError
@@ -33,7 +33,7 @@ class SmokeEvent:
 
 
 def choose_game(settings: SmokeSettings, name: str | None) -> GameSpec:
-    """The game of this name, or the contract's first one.
+    """Return the game of this name, or the contract's first one.
 
     Raises:
         SettingsError: the contract has no such game.
@@ -50,7 +50,7 @@ def choose_game(settings: SmokeSettings, name: str | None) -> GameSpec:
 
 
 def credentials_of(settings: SmokeSettings, game: GameSpec) -> Credentials:
-    """A key of the game, to sign requests with.
+    """Return a key of the game, to sign requests with.
 
     Raises:
         SettingsError: the file of keys can't be read, or has no key of the game.
@@ -64,7 +64,7 @@ def credentials_of(settings: SmokeSettings, game: GameSpec) -> Credentials:
 
 
 def make_event(game: GameSpec) -> SmokeEvent:
-    """A new event with the present time."""
+    """Create an event with the present time."""
     event_id = str(uuid.uuid4())
     event = {
         "event_id": event_id,
@@ -77,7 +77,7 @@ def make_event(game: GameSpec) -> SmokeEvent:
 
 
 def leaked_values(cells: list[str]) -> list[str]:
-    """Personal values that a row contains; the gateway must have removed or replaced all of them."""
+    """Return personal values that a row contains; the gateway must have removed or replaced all of them."""
     return [sent for sent in (PLAYER, *PERSONAL.values()) if any(sent in cell for cell in cells)]
 
 

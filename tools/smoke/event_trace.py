@@ -96,12 +96,12 @@ class EventTrace:
             time.sleep(POLL_SECONDS)
 
     def seconds_between(self, first: Step, last: Step) -> float:
-        """Seconds from one completed step to another."""
+        """Return the seconds from one completed step to another."""
         at = {taken.step: taken.seconds for taken in self.steps}
         return round(at[last] - at[first], 3)
 
     def remaining(self) -> float:
-        """Seconds until the time limit; at least one, so that the last poll can return."""
+        """Return the seconds until the time limit; at least one, so that the last poll can return."""
         return max(1.0, self.patience.total_seconds() - self._elapsed())
 
     def _elapsed(self) -> float:

@@ -3,9 +3,9 @@
 import json
 from functools import partial
 
-from gamelake.model.games import GameSpec
+from gamelake.contract.games import GameSpec
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.storage.store import Store
+from gamelake.objects.store import Store
 from tools.smoke.commits import (
     Batches,
     BatchFinder,
@@ -73,19 +73,19 @@ def _await_trino(trino: TrinoClient, event: SmokeEvent, ranges: tuple[TopicRange
 
 
 def as_line(taken: CompletedStep) -> str:
-    """A completed step as a line of text."""
+    """Render a completed step as a line of text."""
     return f"{taken.seconds:7.2f} s  {taken.step:<12}  {taken.place}"
 
 
 def as_summary(event: SmokeEvent, trace: EventTrace) -> str:
-    """The result in one sentence, with the command that shows the event."""
+    """Render the result in one sentence, with the command that shows the event."""
     seconds = trace.seconds_between(Step.ACKNOWLEDGED, Step.VISIBLE)
     statement = f"SELECT * FROM {sql_name(event.game.table)} WHERE event_name = '{EVENT_NAME}'"  # noqa: S608 - only shown
     return f'Trino returned the event {seconds:.1f} s after the gateway acknowledged it. Next: make sql Q="{statement}"'
 
 
 def as_json(event: SmokeEvent | None, trace: EventTrace, failure: StepFailedError | None) -> str:
-    """The trace as one line of JSON."""
+    """Render the trace as one line of JSON."""
     document: dict[str, object] = {
         "steps": [{"step": taken.step, "seconds": taken.seconds, "place": taken.place} for taken in trace.steps]
     }

@@ -1,6 +1,5 @@
 """The command line and the settings of the smoke test."""
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +8,11 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Self
 
+from gamelake.command import command_parser, number
 from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.environment import Environment
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Location
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Location
 from gamelake.trino import TrinoAccess, trino_access
 
 DEFAULT_PATIENCE_SECONDS = 60.0
@@ -20,7 +20,7 @@ STREAM = "ingest_events"
 
 
 class TraceFormat(Enum):
-    """How the trace is printed."""
+    """The format in which the trace is printed."""
 
     LINES = auto()
     JSON = auto()
@@ -37,11 +37,9 @@ class SmokeOptions:
 
 def parse(arguments: Sequence[str] | None = None) -> SmokeOptions:
     """Parse the command line; exits with a message if it is malformed."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.smoke", description="Send one event and wait until Trino returns it."
-    )
+    parser = command_parser("Send one event and wait until Trino returns it.")
     add = parser.add_argument
-    add("--patience", type=_seconds, default=DEFAULT_PATIENCE_SECONDS, metavar="SECONDS",
+    add("--patience", type=number(0.1, 3_600), default=DEFAULT_PATIENCE_SECONDS, metavar="SECONDS",
         help="time limit for all steps together; default: %(default)g")  # fmt: skip
     add("--game", help="a game's name in contracts/games.yaml; default: the first one")
     add("--json", action="store_true", help="print one line of JSON at the end, and nothing else")
@@ -51,13 +49,6 @@ def parse(arguments: Sequence[str] | None = None) -> SmokeOptions:
         game=given.game,
         form=TraceFormat.JSON if given.json else TraceFormat.LINES,
     )
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= 3_600:  # noqa: PLR2004 - an hour
-        raise argparse.ArgumentTypeError("must be more than 0 and at most 3600")
-    return seconds
 
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"

@@ -31,7 +31,7 @@ class TrinoClient:
         self._query(f"DESCRIBE {sql_name(table)}", Step.REGISTERED)
 
     def find_event(self, table: str, event: SmokeEvent, ranges: tuple[TopicRange, ...]) -> str:
-        """The player's pseudonym as an analyst reads it, masked, once Trino returns the event.
+        """Return the player's pseudonym as an analyst reads it, masked, once Trino returns the event.
 
         Raises:
             NotYetError: Trino does not return it, or is not available.
@@ -65,12 +65,12 @@ class TrinoClient:
 
 
 def sql_name(table: str) -> str:
-    """The name of a table in Trino."""
+    """Return the name of a table in Trino."""
     return table.replace("/", ".")
 
 
 def event_statement(table: str, event: SmokeEvent, ranges: tuple[TopicRange, ...]) -> str:
-    """The query for the event; file statistics of partition and offset let it skip almost all files."""
+    """Return the query for the event; file statistics of partition and offset let it skip almost all files."""
     # No user input: a table of the contract, numbers from Kafka, a new UUID.
     where = " OR ".join(
         f"kafka_partition = {offsets.partition} AND kafka_offset BETWEEN {offsets.first} AND {offsets.last}"

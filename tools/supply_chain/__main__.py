@@ -1,4 +1,4 @@
-"""Lists what the project is made of and checks that list: `python -m tools.supply_chain sbom|licences|vulnerabilities`.
+"""Lists the project's components and checks them: `python -m tools.supply_chain sbom|licences|vulnerabilities`.
 
 `sbom` writes CycloneDX files to build/sbom; the other two read them.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cyclonedx.model.bom import Bom
 
+from gamelake.command import command_parser
 from gamelake.model.errors import StartupError
 from gamelake.program import FAILED, OK, run
 from tools.embedded.service import REPOSITORY
@@ -21,9 +22,12 @@ from tools.supply_chain import vulnerabilities
 from tools.supply_chain.licence_check import AllowList, Verdict, check, unused
 from tools.supply_chain.maven_poms import MavenPoms
 from tools.supply_chain.sbom import NothingToReadError, Sources, project_version, read, write
+from tools.supply_chain.vulnerabilities import Ignored
 
 SBOMS = REPOSITORY / "build/sbom"
 FOUND, NO_DATABASE = 1, 2
+_ALLOW_LIST = Path(__file__).with_name("licences.yaml")
+_IGNORED = Path(__file__).with_name("ignored_vulnerabilities.yaml")
 _DOWNLOAD = "make vulnerability-database"
 _OLD_DAYS = 7
 
@@ -35,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _sbom(options: argparse.Namespace) -> int:
-    sources = Sources(REPOSITORY, settings(), MavenPoms.of_the_user())
+    sources = Sources(REPOSITORY, settings(), MavenPoms.of_the_user(SBOMS / "poms"))
     readers = sources.readers()
     unknown = set(options.names) - set(readers)
     if unknown:
@@ -62,14 +66,14 @@ def _sbom(options: argparse.Namespace) -> int:
     return OK
 
 
-def _licences(options: argparse.Namespace) -> int:
+def _licences(_options: argparse.Namespace) -> int:
     sboms = _read_sboms()
-    allow_list = AllowList.read(options.allow_list)
+    allow_list = AllowList.read(_ALLOW_LIST)
     findings = list(check(sboms, allow_list))
     for finding in sorted({(one.verdict, one.purl, one.licence) for one in findings if one.fails}):
         print("{}: {} ({})".format(*finding[:2], finding[2] or "no licence in its metadata"))
     for pattern in unused(sboms, allow_list):
-        print(f"unused exception: {pattern}; remove it from {options.allow_list.name}")
+        print(f"unused exception: {pattern}; remove it from {_ALLOW_LIST.name}")
     verdicts = Counter({one.purl: one.verdict for one in findings}.values())
     print(f"{len(sboms)} SBOMs: " + ", ".join(f"{verdicts[verdict]:,} {verdict}" for verdict in Verdict))
     return FAILED if any(one.fails for one in findings) else OK
@@ -77,9 +81,7 @@ def _licences(options: argparse.Namespace) -> int:
 
 def _vulnerabilities(options: argparse.Namespace) -> int:
     now = datetime.now(UTC)
-    result = vulnerabilities.check(
-        _read_sboms(), options.database, vulnerabilities.Ignored.read(options.ignored), now.date()
-    )
+    result = vulnerabilities.check(_read_sboms(), options.database, Ignored.read(_IGNORED), now.date())
     _report(result, options.database, now)
     if result.found:
         return FOUND
@@ -108,22 +110,18 @@ def _read_sboms() -> list[tuple[str, Bom]]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.supply_chain", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     commands = parser.add_subparsers(required=True)
     listing = commands.add_parser("sbom", help="write the SBOMs")
     listing.add_argument("names", nargs="*", help="which; default: all")
     listing.add_argument("--complete", action="store_true", help="fail if one can't be written")
     listing.set_defaults(command=_sbom)
     licences = commands.add_parser("licences", help="check the licences of the SBOMs' components")
-    licences.add_argument("--allow-list", type=Path, default=Path(__file__).with_name("licences.yaml"))
     licences.set_defaults(command=_licences)
     known = commands.add_parser(
         "vulnerabilities", help="look the SBOMs' components up; exit code 0: none, 1: some are known, 2: no database"
     )
     known.add_argument("--database", type=Path, default=REPOSITORY / "build/osv", help="a folder of OSV's files")
-    known.add_argument("--ignored", type=Path, default=Path(__file__).with_name("ignored_vulnerabilities.yaml"))
     known.set_defaults(command=_vulnerabilities)
     return parser
 

@@ -1,4 +1,4 @@
-"""What compiled programs are made of: crates of a Cargo.lock, and modules that a Go program lists itself."""
+"""Components of compiled programs: the crates of a Cargo.lock, and the modules that a Go program lists itself."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ _GO_FLAGS_AT, _GO_INLINE = 15, 2
 
 
 def crates(project: Path) -> Iterator[Component]:
-    """The crates that a Cargo.lock pins, with the checksums of their archives; licences where cargo is installed."""
+    """Return the crates that a Cargo.lock pins, with their checksums, and with licences if cargo is installed."""
     licences = _licences_of_crates(project)
     for crate in tomllib.loads((project / "Cargo.lock").read_text(encoding="utf-8"))["package"]:
         if "checksum" not in crate:
@@ -56,7 +56,7 @@ def _licences_of_crates(project: Path) -> Mapping[tuple[str, str], str]:
 
 
 def go_modules(program: bytes) -> Iterator[Component]:
-    """The main module of a Go program, and those that it was built with; none if it is no such program.
+    """Return the main module of a Go program and the modules it was built with; nothing for other files.
 
     Source: https://pkg.go.dev/debug/buildinfo
     """
@@ -76,7 +76,7 @@ def _namespace_and_name(path: str) -> tuple[str, str]:
 
 
 def _go_build_info(program: bytes) -> str:
-    """The lines on modules, after a line `go` with the version of Go; empty if there are none."""
+    """Return a line `go` with the version of Go, then the lines on modules; "" if the program has none."""
     at = program.find(_GO_MAGIC)
     if at < 0 or not program[at + _GO_FLAGS_AT] & _GO_INLINE:
         return ""
@@ -87,7 +87,7 @@ def _go_build_info(program: bytes) -> str:
 
 
 def _string(data: bytes, at: int) -> tuple[bytes, int]:
-    """A string after its length as a varint, and where it ends."""
+    """Return the string at an offset, which follows its length as a varint, and the offset of its end."""
     length = shift = 0
     while True:
         byte = data[at]

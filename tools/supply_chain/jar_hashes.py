@@ -17,7 +17,7 @@ _MOST_NAMED = 5
 
 
 def fetched(project: Path) -> dict[str, str]:
-    """The SHA-256 of each fetched jar, by its path in the project."""
+    """Return the SHA-256 of each fetched jar, by its path in the project."""
     paths = (path for folder in _FOLDERS for path in (project / folder).rglob("*.jar"))
     return {
         str(path.relative_to(project)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -27,28 +27,25 @@ def fetched(project: Path) -> dict[str, str]:
 
 
 def read(project: Path) -> dict[str, str]:
-    """The list, as `fetched` has it."""
+    """Read the list into the form that `fetched` returns."""
     lines = (project / LIST).read_text(encoding="utf-8").splitlines()
     return {path: digest for digest, path in (line.split("  ", 1) for line in lines)}
 
 
 def write(project: Path) -> None:
-    """Replace the list by what was fetched."""
+    """Replace the list with the fetched jars."""
     lines = (f"{digest}  {path}\n" for path, digest in fetched(project).items())
     (project / LIST).write_text("".join(lines), encoding="utf-8")
 
 
 def differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
-    """A line for each jar that is missing, not in the list, or another than in the list."""
+    """Return a line for each jar that is missing, not listed, or different from the listed one."""
     return [
-        *(f"{path} is missing" for path in sorted(wanted.keys() - found.keys())),
-        *(f"{path} is not in {LIST}" for path in sorted(found.keys() - wanted.keys())),
-        *(
-            f"{path} has another SHA-256"
-            for path in sorted(wanted.keys() & found.keys())
-            if wanted[path] != found[path]
-        ),
-    ]
+        f"{path} is missing" if path not in found
+        else f"{path} is not in {LIST}" if path not in wanted
+        else f"{path} has another SHA-256"
+        for path in sorted(dict(wanted.items() ^ found.items()))
+    ]  # fmt: skip
 
 
 def main(step: str) -> int:

@@ -1,4 +1,4 @@
-"""Jars: which artifact of Maven each is, by what it says itself, by its file name, or by its group in a list."""
+"""Jars as components: finds the Maven artifact by the jar's own metadata, its file name, or the list of groups."""
 
 import hashlib
 import io
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import yaml
 from cyclonedx.model import HashAlgorithm, HashType, Property
@@ -27,109 +28,85 @@ _LICENCE_TEXT = re.compile(r"(?:META-INF/)?LICENSE(?:\.txt|\.md)?")
 _VERSION_STARTS = re.compile(r"-(?=\d)")
 # Trino's distribution writes the group before the artifact, and `...` for a part of a long one.
 _GROUP_IN_NAME = re.compile(r"([a-z][a-z0-9-]*(?:\.+[a-z0-9-]+)*)_(.+-\d.*)")
+_QUARKUS_LIST = "quarkus-app-dependencies.txt"
 _QUARKUS_DEPENDENCY = re.compile(r"([^:\s]+):([^:]+):([^:]*):jar:(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A jar: its file name without `.jar`, its SHA-256 in hexadecimal, and what it says about itself, where it does."""
+    """A jar: its file name without `.jar`, its SHA-256 in hexadecimal, and its metadata, as far as it has any."""
 
     name: str
     sha256: str
     coordinates: Coordinates | None
     pom: bytes | None = None
     licence: str | None = None  # of its manifest or its licence's text
-    contents: tuple[
-        tuple[Coordinates, bytes | None], ...
-    ] = ()  # other artifacts that were copied into it, with their poms
-
-    @property
-    def purl(self) -> PackageURL:
-        """Its package URL; one without an artifact cannot be looked up in a list of vulnerabilities."""
-        if self.coordinates is None:
-            return PackageURL("generic", name=self.name, qualifiers={"checksum": f"sha256:{self.sha256}"})
-        return PackageURL("maven", *self.coordinates)
+    # Other artifacts that were copied into it, with their poms.
+    copied: tuple[tuple[Coordinates, bytes | None], ...] = ()
 
 
 def read(name: str, content: bytes) -> Jar:
-    """A jar from its file name and its bytes."""
+    """Return a jar from its file name and its bytes."""
     stem = name.rpartition("/")[2].removesuffix(".jar")
     sha256 = hashlib.sha256(content).hexdigest()
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             found = [one for one in _artifacts(archive) if one is not None]
             own = _named(stem, found)
-            contents = tuple((one, _pom(archive, one)) for one in found if one != own)
+            copied = tuple((one, _pom(archive, one)) for one in found if one != own)
             pom = _pom(archive, own) if own else None
-            return Jar(stem, sha256, own or _by_name(stem), pom, _licence(archive), contents)
+            return Jar(stem, sha256, own or _by_name(stem), pom, _licence(archive), copied)
     except zipfile.BadZipFile:
         return Jar(stem, sha256, _by_name(stem))
 
 
-def read_folder(folder: Path) -> Iterator[Jar]:
-    """The jars of a folder and of those in it."""
-    for path in sorted(folder.rglob("*.jar")):
-        yield read(path.name, path.read_bytes())
+def components(folder: Path, poms: MavenPoms) -> Iterator[Component]:
+    """Return the jars in a folder and its subfolders as components, then the artifacts that were copied into them."""
+    listed = dict(chain.from_iterable(map(_listed_by_quarkus, folder.rglob(_QUARKUS_LIST))))
+    found = sorted((read(path.name, path.read_bytes()) for path in folder.rglob("*.jar")), key=lambda jar: jar.name)
+    found = [replace(jar, coordinates=listed.get(jar.name, jar.coordinates)) for jar in found]
+    artifacts = [one for jar in found for one in ((jar.coordinates, jar.pom), *jar.copied)]
+    parents = (poms.parent(pom) for _, pom in artifacts if pom)
+    poms.fetch(sorted({*filter(None, (one for one, _ in artifacts)), *filter(None, parents)}))
+    yield from (of_jar(jar, poms) for jar in found)
+    for jar in found:
+        for one, pom in jar.copied:
+            copied_into = Property(name=COPIED_INTO, value=jar.name)
+            yield _component(PackageURL("maven", *one), poms.licence(one, pom), properties=[copied_into])
 
 
-def artifacts(jars: Iterable[Jar], poms: MavenPoms) -> Iterator[Coordinates]:
-    """The artifacts whose poms tell the licences of jars: they themselves, what they contain, and its parents."""
-    for jar in jars:
-        for one, pom in ((jar.coordinates, jar.pom), *jar.contents):
-            parent = poms.parent(pom) if pom else None
-            yield from (found for found in (one, parent) if found is not None)
+def of_jar(jar: Jar, poms: MavenPoms) -> Component:
+    """Return a jar as a component; one without coordinates can't be looked up in a list of vulnerabilities."""
+    if jar.coordinates is None:
+        purl = PackageURL("generic", name=jar.name, qualifiers={"checksum": f"sha256:{jar.sha256}"})
+        licence = jar.licence
+    else:
+        purl = PackageURL("maven", *jar.coordinates)
+        of_poms = poms.licence(jar.coordinates, jar.pom)
+        licence = jar.licence if jar.licence and leaves_open(of_poms or "") else of_poms
+    return _component(purl, licence, hashes=[HashType(alg=HashAlgorithm.SHA_256, content=jar.sha256)])
 
 
-def components(jars: Iterable[Jar], poms: MavenPoms) -> Iterator[Component]:
-    """Jars as components of an SBOM, and the artifacts that were copied into them, each once."""
-    every = sorted(jars, key=lambda jar: jar.name)
-    seen: set[str] = set()
-    for one in (*(_of_jar(jar, poms) for jar in every), *chain.from_iterable(_copied(jar, poms) for jar in every)):
-        if one.bom_ref.value not in seen:
-            seen.add(one.bom_ref.value or "")
-            yield one
-
-
-def _of_jar(jar: Jar, poms: MavenPoms) -> Component:
-    of_poms = poms.licence(jar.coordinates, jar.pom) if jar.coordinates else None
-    licence = jar.licence if jar.licence and leaves_open(of_poms or "") else of_poms
+def _component(purl: PackageURL, licence: str | None, **fields: Any) -> Component:  # noqa: ANN401 # of Component
     return Component(
-        group=jar.coordinates.group if jar.coordinates else None,
-        name=jar.coordinates.artifact if jar.coordinates else jar.name,
-        version=jar.coordinates.version if jar.coordinates else None,
-        purl=jar.purl,
-        bom_ref=jar.purl.to_string(),
-        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=jar.sha256)],
+        group=purl.namespace,
+        name=purl.name,
+        version=purl.version,
+        purl=purl,
+        bom_ref=purl.to_string(),
         licenses=[license_of(licence)] if licence else [],
+        **fields,
     )
 
 
-def _copied(jar: Jar, poms: MavenPoms) -> Iterator[Component]:
-    """The artifacts in a jar; without a hash, because a copy has none of its own."""
-    for one, pom in jar.contents:
-        purl = PackageURL("maven", *one)
-        licence = poms.licence(one, pom)
-        yield Component(
-            group=one.group,
-            name=one.artifact,
-            version=one.version,
-            purl=purl,
-            bom_ref=purl.to_string(),
-            properties=[Property(name=COPIED_INTO, value=jar.name)],
-            licenses=[license_of(licence)] if licence else [],
+def _listed_by_quarkus(dependencies: Path) -> Iterator[tuple[str, Coordinates]]:
+    """Return the artifacts that a distribution of Quarkus lists, by the file names of their jars without `.jar`."""
+    for match in _QUARKUS_DEPENDENCY.finditer(dependencies.read_text(encoding="utf-8")):
+        group, artifact, classifier, version = match.groups()
+        yield (
+            f"{group}.{artifact}-{version}{'-' + classifier if classifier else ''}",
+            Coordinates(group, artifact, version),
         )
-
-
-def named_by_quarkus(jars: Iterable[Jar], dependencies: str) -> Iterator[Jar]:
-    """Jars with the artifacts that a distribution of Quarkus lists, in its `quarkus-app-dependencies.txt`."""
-    listed = {
-        f"{match[1]}.{match[2]}-{match[4]}{'-' + match[3] if match[3] else ''}": Coordinates(
-            match[1], match[2], match[4]
-        )
-        for match in _QUARKUS_DEPENDENCY.finditer(dependencies)
-    }
-    for jar in jars:
-        yield replace(jar, coordinates=listed.get(jar.name, jar.coordinates))
 
 
 def _artifacts(jar: zipfile.ZipFile) -> Iterator[Coordinates | None]:
@@ -137,7 +114,7 @@ def _artifacts(jar: zipfile.ZipFile) -> Iterator[Coordinates | None]:
 
 
 def _named(stem: str, artifacts: Iterable[Coordinates]) -> Coordinates | None:
-    """The artifact that a file is named after, with its version or without."""
+    """Return the artifact that a file is named after, with its version or without."""
     named = [one for one in artifacts if f"{one.artifact}-{one.version}" in stem or one.artifact == stem]
     return max(named, key=lambda one: len(one.artifact), default=None)
 
@@ -148,10 +125,10 @@ def _pom(jar: zipfile.ZipFile, one: Coordinates) -> bytes | None:
 
 
 def _licence(jar: zipfile.ZipFile) -> str | None:
-    """The licence of a jar's manifest, else of the licence's text in it, as an SPDX expression."""
+    """Return the licence of a jar's manifest, else that of the licence text in it, as an SPDX expression."""
     names = set(jar.namelist())
     manifest = jar.read(_MANIFEST).decode("utf-8", errors="replace") if _MANIFEST in names else ""
-    # A line of more than 72 bytes goes on in the next one, after a space.
+    # A line of more than 72 bytes continues in the next one, after a space.
     stated = _BUNDLE_LICENCE.search(re.sub(r"\r?\n ", "", manifest))
     recognised = any_of(re.split(r'[;,"]', stated[1])) if stated else None
     texts = (
@@ -182,7 +159,7 @@ def _by_name(stem: str) -> Coordinates | None:
 
 
 def _possible(stem: str) -> Iterator[tuple[str, str | None]]:
-    """What may be artifact and version in a file name, with the group if the name has it in full."""
+    """Return the possible pairs of artifact-version and group in a file name; no group unless it is complete."""
     yield stem, None
     if found := _GROUP_IN_NAME.fullmatch(stem):
         yield found[2], None
@@ -191,6 +168,6 @@ def _possible(stem: str) -> Iterator[tuple[str, str | None]]:
 
 @cache
 def _groups() -> Mapping[str, str]:
-    """Groups by the artifacts whose jars don't name them."""
+    """Return the groups of artifacts whose jars don't name them."""
     read: Mapping[str, list[str]] = yaml.safe_load(_GROUPS_FILE.read_text(encoding="utf-8"))
     return {artifact: group for group, artifacts in read.items() for artifact in artifacts}

@@ -36,7 +36,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AllowList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `licences.yaml` has."""
+    """The contents of `licences.yaml`."""
 
     allowed: list[Allowed]
     exceptions: list[Rule]
@@ -55,7 +55,7 @@ class AllowList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Verdict(StrEnum):
-    """What the check says of a component."""
+    """Result of the check for a component."""
 
     ALLOWED = "allowed"
     BY_EXCEPTION = "by exception"
@@ -78,12 +78,12 @@ class Finding:
 
     @property
     def fails(self) -> bool:
-        """Whether the check fails by it."""
+        """True if the check fails because of it."""
         return self.verdict in _FAILED
 
 
 def check(sboms: Iterable[tuple[str, Bom]], allow_list: AllowList) -> Iterator[Finding]:
-    """The verdict on each component of SBOMs, which come with their names."""
+    """Return the verdict on each component of SBOMs, which come with their names."""
     allowed = frozenset(licence for group in allow_list.allowed for licence in group.licences)
     for name, bom in sboms:
         for component in bom.components:
@@ -94,7 +94,7 @@ def check(sboms: Iterable[tuple[str, Bom]], allow_list: AllowList) -> Iterator[F
 
 
 def unused(sboms: Iterable[tuple[str, Bom]], allow_list: AllowList) -> list[str]:
-    """The exceptions that no component needs any more."""
+    """Return the exceptions that no component needs any more."""
     purls = {one.purl.to_string() for _, bom in sboms for one in bom.components if one.purl}
     patterns = (pattern for rule in allow_list.exceptions for pattern in rule.components)
     return [pattern for pattern in patterns if not any(fnmatchcase(purl, pattern) for purl in purls)]
@@ -117,7 +117,7 @@ def _verdict(
 
 
 def _of_debian(component: Component) -> Verdict:
-    """By Debian's archive: everything in `main` meets its Free Software Guidelines, which its team checks.
+    """Judge by the section of Debian's archive: its team checks that `main` meets the Free Software Guidelines.
 
     Debian's copyright files list the licences of all files of the source, also of those that are not in the package.
     """

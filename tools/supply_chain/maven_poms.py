@@ -4,7 +4,6 @@ A jar often has no pom, or one that leaves the licence to its parent. `MavenPoms
 poms that are missing, with their parents, in one run.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -26,7 +25,7 @@ _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:resolve"
 
 
 class Coordinates(NamedTuple):
-    """What names an artifact of Maven."""
+    """Group, artifact and version of a Maven artifact."""
 
     group: str
     artifact: str
@@ -45,19 +44,25 @@ class Coordinates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MavenPoms:
-    """The poms of a local Maven repository."""
+    """The poms of a local Maven repository.
+
+    Attributes:
+        repository: the repository's folder.
+        project: where `fetch` writes the project that Maven resolves, which is replaced; without it nothing is fetched.
+    """
 
     repository: Path
+    project: Path | None = None
 
     @classmethod
-    def of_the_user(cls) -> "MavenPoms":
-        """Those of the repository that Maven uses by default."""
-        return cls(Path.home() / ".m2/repository")
+    def of_the_user(cls, project: Path) -> "MavenPoms":
+        """Return those of the repository that Maven uses by default."""
+        return cls(Path.home() / ".m2/repository", project)
 
     def licence(self, coordinates: Coordinates, inside: bytes | None = None) -> str | None:
-        """The SPDX expression of an artifact's licence, or the names in its pom; None without a pom or a licence.
+        """Return the SPDX expression of an artifact's licence, or the names in its pom; None without a pom or licence.
 
-        Of several licences a user may choose one: https://maven.apache.org/pom.html#Licenses
+        A user may choose one of several licences: https://maven.apache.org/pom.html#Licenses
 
         Args:
             coordinates: the artifact.
@@ -68,32 +73,23 @@ class MavenPoms:
         return any_of(written) or " OR ".join(written) or None
 
     def parent(self, pom: bytes) -> Coordinates | None:
-        """The parent that a pom names."""
+        """Return the parent that a pom names."""
         read = _parsed(pom)
         return _parent(read) if read is not None else None
 
-    def missing(self, artifacts: Iterable[Coordinates]) -> list[Coordinates]:
-        """The artifacts whose pom is not in the repository."""
-        return [one for one in artifacts if not (self.repository / one.pom).is_file()]
-
-    def fetch(self, artifacts: Iterable[Coordinates], folder: Path) -> list[Coordinates]:
-        """Download the poms of artifacts and their parents by Maven; returns the artifacts whose pom is still missing.
-
-        Args:
-            artifacts: what to download; poms that are there are kept.
-            folder: a folder for the project that Maven resolves; it is replaced.
-        """
-        missing = self.missing(artifacts)
+    def fetch(self, artifacts: Iterable[Coordinates]) -> None:
+        """Download the poms of artifacts, with their parents, by Maven; existing ones are kept."""
+        missing = [one for one in artifacts if not (self.repository / one.pom).is_file()]
         maven = shutil.which("mvn")
-        if missing and maven is not None:
-            _write_project(missing, folder)
-            command = (maven, "--quiet", "--batch-mode", "--fail-at-end", "--file", str(folder / "pom.xml"), _PLUGIN)
+        if missing and maven is not None and self.project is not None:
+            _write_project(missing, self.project)
+            pom = str(self.project / "pom.xml")
+            command = (maven, "--quiet", "--batch-mode", "--fail-at-end", "--file", pom, _PLUGIN)
             # Its exit code says that one of hundreds was not found; what was found is there all the same.
-            subprocess.run(command, capture_output=True, timeout=_MAVEN_SECONDS, check=False, env=os.environ)
-        return self.missing(missing)
+            subprocess.run(command, capture_output=True, timeout=_MAVEN_SECONDS, check=False)
 
     def _stated(self, coordinates: Coordinates, inside: bytes | None) -> list[list[str]]:
-        """For each licence its name and address, of the nearest pom that has any."""
+        """Return name and address of each licence in the nearest pom that has any."""
         pom = _parsed(inside) if inside else None
         for _ in range(_MOST_PARENTS):
             found_here = self._read(coordinates)
@@ -114,7 +110,7 @@ class MavenPoms:
 
 
 def _parsed(xml: bytes) -> Element | None:
-    """A pom whose elements have their names alone, without a namespace; None if it is no XML."""
+    """Return a pom whose elements have names without a namespace; None if it is not XML."""
     try:
         root: Element = fromstring(xml)
     except ParseError:
@@ -135,7 +131,7 @@ def _texts(licence: Element) -> list[str]:
 
 
 def _write_project(artifacts: Iterable[Coordinates], folder: Path) -> None:
-    """A project with a module for each version of an artifact, because a module can have only one of them."""
+    """Write a project with a module for each version of an artifact, because a module can have only one of them."""
     shutil.rmtree(folder, ignore_errors=True)
     modules: dict[int, list[Coordinates]] = defaultdict(list)
     seen: Counter[tuple[str, str]] = Counter()

@@ -17,7 +17,7 @@ from license_expression import get_spdx_licensing
 
 _NAMES_FILE = Path(__file__).with_name("names_of_licences.yaml")
 # A sentence that no other licence of this list has, the longer licence first.
-# Names that fit several licences, of which the text says which one it is.
+# Names that fit several licences: the text decides which one it is.
 _OPEN = frozenset({"", "bsd", "bsdlicense", "thebsdlicense", "bsdlicence", "unknown", "seelicensefile", "osiapproved"})
 # A longer one is a text.
 _LONGEST_NAME = 200
@@ -37,7 +37,7 @@ _TEXTS = (
 
 @cache
 def expression(written: str) -> str | None:
-    """What a package states as its licence, as a normalised SPDX expression; None if it is not recognised."""
+    """Return a package's licence statement as a normalised SPDX expression; None if it is not recognised."""
     written = " ".join(written.split())
     if not written:
         return None
@@ -45,46 +45,39 @@ def expression(written: str) -> str | None:
 
 
 def expression_of_text(text: str) -> str | None:
-    """The SPDX identifier of a licence's full text; None if it is not one of the common ones."""
+    """Return the SPDX identifier of a licence's full text; None if it is not one of the common ones."""
     plain = " ".join(text.split()).lower()
     return next((identifier for pattern, identifier in _TEXTS if re.search(pattern, plain)), None)
 
 
 def leaves_open(written: str) -> bool:
-    """Whether what a package states is a licence's text, or says too little to contradict one: nothing, or BSD."""
+    """Return True if a statement is a licence's text, or too vague to contradict one: nothing, or BSD."""
     return len(written) > _LONGEST_NAME or _key(written) in _OPEN
 
 
 def any_of(written: Iterable[str]) -> str | None:
-    """The SPDX expression of several licences of which a user may choose; None if none is recognised."""
+    """Return the SPDX expression of licences from which a user may choose; None if none is recognised."""
     known = {found for found in map(expression, written) if found is not None}
     return _as_expression(" OR ".join(f"({one})" for one in sorted(known))) if known else None
 
 
 def license_of(found: str) -> License:
-    """A licence for an SBOM: an SPDX identifier, an SPDX expression, or a name."""
+    """Return a licence for an SBOM: an SPDX identifier, an SPDX expression, or a name."""
     return LicenseFactory().make_from_string(" ".join(found.split())[:_LONGEST_NAME])
 
 
 def identifiers(spdx: str) -> tuple[frozenset[str], ...]:
-    """The ways to comply with an SPDX expression, each the set of identifiers whose terms apply together.
+    """Return the ways to comply with an SPDX expression, each the set of identifiers whose terms apply together.
 
     `A OR B AND C` has the ways {A} and {B, C}. An exception is part of its identifier: `GPL-2.0-only WITH X`.
     """
-    return _ways(_spdx().parse(spdx, validate=True, strict=True))
+    rules = _spdx()
+    ways = _parts(rules.dnf(rules.parse(spdx, validate=True, strict=True)), rules.OR)
+    return tuple(frozenset(one.render() for one in _parts(way, rules.AND)) for way in ways)
 
 
-def _ways(parsed: Any) -> tuple[frozenset[str], ...]:  # noqa: ANN401 # a node of a library without types
-    operator = getattr(parsed, "operator", None)
-    if operator is None:
-        return (frozenset({parsed.render()}),)
-    parts = [_ways(part) for part in parsed.args]
-    if operator.strip() == "OR":
-        return tuple(way for part in parts for way in part)
-    ways: tuple[frozenset[str], ...] = (frozenset(),)
-    for part in parts:
-        ways = tuple(one | other for one in ways for other in part)
-    return ways
+def _parts(node: Any, operator: type[Any]) -> tuple[Any, ...]:  # noqa: ANN401 # a node of a library without types
+    return node.args if isinstance(node, operator) else (node,)
 
 
 def _as_expression(written: str) -> str | None:
@@ -96,13 +89,13 @@ def _as_expression(written: str) -> str | None:
 
 
 def _key(written: str) -> str:
-    """A name or an address without what differs between two ways to write it."""
+    """Return a name or address without the parts in which spellings differ."""
     return re.sub(r"^https?://(?:www\.)?|[^a-z0-9.+/]|\.(?:txt|html|php)$|/$", "", written.lower())
 
 
 @cache
 def _spdx() -> Any:  # noqa: ANN401 # of a library without types
-    """The list of SPDX, which takes a second to read."""
+    """Read the list of SPDX, which takes a second."""
     return get_spdx_licensing()
 
 

@@ -1,4 +1,4 @@
-"""A downloaded database of OSV: known vulnerabilities by package, and which versions each of them affects.
+"""A downloaded OSV database: known vulnerabilities by package, and the versions that each affects.
 
 The database is a folder with `<ecosystem>/all.zip` for each ecosystem, as OSV publishes it: an advisory is a JSON file.
 Source: https://ossf.github.io/osv-schema/, https://google.github.io/osv.dev/data/
@@ -64,7 +64,7 @@ class _Severity(msgspec.Struct):
 
 
 class Advisory(msgspec.Struct):
-    """What OSV knows of a vulnerability; fields that the check does not need are left out."""
+    """An advisory of OSV, with the fields that the check needs."""
 
     id: str
     modified: datetime
@@ -77,19 +77,19 @@ class Advisory(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """That an advisory affects a version: with the versions of the same line that correct it, the least one first."""
+    """An advisory that affects a version, and the later versions that correct it, the lowest first."""
 
     advisory: Advisory
     fixed_in: tuple[str, ...]
 
 
 class VersionError(ValueError):
-    """A version is none of its ecosystem, so that it can't be compared."""
+    """A version does not follow the rules of its ecosystem and can't be compared."""
 
 
 @dataclass(slots=True)
 class Database:
-    """The advisories on the packages that were asked for, and how new the newest advisory of each ecosystem is."""
+    """The advisories on the requested packages, and the date of each ecosystem's newest advisory."""
 
     newest: dict[str, datetime] = field(default_factory=dict)
     advisories: Mapping[PackageName, list[Advisory]] = field(default_factory=lambda: defaultdict(list))
@@ -117,12 +117,12 @@ class Database:
                         self.advisories[package].append(advisory)
 
     def matches(self, package: PackageName, version: str, release: str = "") -> Iterator[Match]:
-        """The advisories that affect a version of a package; those that can't be compared are in `not_comparable`.
+        """Return the advisories that affect a version of a package; notes in `not_comparable` which can't be compared.
 
         Args:
             package: the package.
             version: its version.
-            release: the release of the system that it is of, for example `13` of Debian.
+            release: the release of its operating system, for example `13` of Debian.
         """
         for advisory in self.advisories.get(package, ()):
             applying = [one for one in advisory.affected if _applies(one, package, release)]
@@ -151,21 +151,17 @@ def _applies(affected: _Affected, package: PackageName, release: str) -> bool:
 
 
 def _contains(affected: _Range, ecosystem: str, version: str) -> bool:
-    """Whether a version is in a range, by the algorithm of the schema: the last event before it or at it decides."""
+    """Return True if a version is in a range. The last event at or before it decides, as the schema says."""
     mine = parsed(ecosystem, version)
     vulnerable = False
     for kind, at in _events(affected, ecosystem):
-        if kind == "introduced" and (at is None or mine >= at):
-            vulnerable = True
-        elif at is not None and ((kind == "fixed" and mine >= at) or (kind == "last_affected" and mine > at)):
-            vulnerable = False
-        elif kind == "limit" and at is not None and mine >= at:
-            return False
+        if at is None or (mine > at if kind == "last_affected" else mine >= at):
+            vulnerable = kind == "introduced"
     return vulnerable
 
 
 def _events(affected: _Range, ecosystem: str) -> list[tuple[str, Version | None]]:
-    """The events of a range by version; None is before each version."""
+    """Return the events of a range by version; None is before each version."""
     events = [(kind, at) for event in affected.events for kind, at in event.items() if (kind, at) != ("limit", "*")]
     later = [(kind, parsed(ecosystem, at)) for kind, at in events if at != _FROM_THE_START]
     first: list[tuple[str, Version | None]] = [(kind, None) for kind, at in events if at == _FROM_THE_START]
@@ -179,12 +175,12 @@ def _fixes(ranges: list[_Range], ecosystem: str, version: str) -> tuple[str, ...
 
 
 def parsed(ecosystem: str, version: str) -> Version:
-    """A version that compares by the rules of its ecosystem.
+    """Return a version that compares by the rules of its ecosystem.
 
     Raises:
-        VersionError: it is none of that ecosystem.
+        VersionError: it does not follow these rules.
     """
     try:
         return _VERSIONS[ecosystem](version.removeprefix("v") if ecosystem == "Go" else version)
     except (InvalidVersion, ValueError) as error:
-        raise VersionError(f"{version!r} is no version of {ecosystem}") from error
+        raise VersionError(f"{version!r} is not a version of {ecosystem}") from error

@@ -26,7 +26,7 @@ _CLASSIFIER = "License :: "
 
 @dataclass(frozen=True, slots=True)
 class InstalledPackage:
-    """What an installed package says about itself."""
+    """The metadata of an installed package."""
 
     name: str
     version: str
@@ -39,7 +39,7 @@ class InstalledPackage:
 
 
 def locked(lock: Path, installed: Mapping[tuple[str, str], InstalledPackage]) -> Iterator[Component]:
-    """The packages that a lock file pins, with the hashes of their files; licences are those of installed packages.
+    """Return the packages that a lock file pins, with the hashes of their files and the licences of installed ones.
 
     Pins for other systems or versions of Python have the scope `excluded`.
     """
@@ -70,7 +70,7 @@ def _locked(
 def component(
     package: InstalledPackage, hashes: Sequence[str] = (), scope: ComponentScope = ComponentScope.REQUIRED
 ) -> Component:
-    """A package as a component of an SBOM. `hashes` are the SHA-256 of its files in the index, in hexadecimal."""
+    """Return a package as a component; `hashes` are the SHA-256 of its files in the index, in hexadecimal."""
     name, version = package.key
     files = ExternalReference(
         type=ExternalReferenceType.DISTRIBUTION,
@@ -90,32 +90,27 @@ def component(
 
 
 def installed_in(*site_packages: Path) -> dict[tuple[str, str], InstalledPackage]:
-    """The packages of an environment by normalised name and version, from its folders `site-packages`."""
+    """Return the packages in folders `site-packages`, by normalised name and version."""
     found = {}
     for metadata in (path for folder in site_packages for path in folder.glob("*.dist-info/METADATA")):
         texts = [
             path.read_text(encoding="utf-8", errors="replace")
-            for path in metadata.parent.rglob("*")
-            if path.is_file() and is_licence(path.name)
+            for path in sorted(metadata.parent.rglob("*"))
+            if path.is_file() and _LICENCE_FILE.search(path.name)
         ]
         package = described(metadata.read_text(encoding="utf-8"), texts)
         found[package.key] = package
     return found
 
 
-def is_licence(name: str) -> bool:
-    """Whether a file of a package has a licence's text, by its name."""
-    return _LICENCE_FILE.search(name) is not None
-
-
 def described(metadata: str, licence_texts: Sequence[str]) -> InstalledPackage:
-    """A package from the text of its METADATA file and its licence files."""
+    """Return a package from the text of its METADATA file and its licence files."""
     fields = Parser().parsestr(metadata, headersonly=True)
     return InstalledPackage(str(fields["Name"]), str(fields["Version"]), _licence(fields, licence_texts))
 
 
 def _licence(fields: Message, texts: Sequence[str]) -> str | None:
-    """The SPDX expression if there is one, else what the package wrote.
+    """Return the SPDX expression if there is one, else the package's own words.
 
     In this order: the field of today, the older free field, a classifier that is unambiguous, the texts.
     """
@@ -126,7 +121,7 @@ def _licence(fields: Message, texts: Sequence[str]) -> str | None:
         if str(value).startswith(_CLASSIFIER)
     ]
     candidates = [*map(expression, [*stated, *classifiers])]
-    # A text must not outweigh what the package says: texts of other licences come with what a package has copied.
+    # A text must not outweigh what the package says: texts of other licences come with code that a package has copied.
     if all(map(leaves_open, [*stated, *classifiers])):
         candidates += map(expression_of_text, [*stated, *texts])
     recognised = next((found for found in candidates if found), None)

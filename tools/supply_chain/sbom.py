@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentType
@@ -40,21 +41,21 @@ _KEYCLOAK_VERSION = re.compile(r"<keycloak\.version>(.+)</keycloak\.version>")
 
 
 class NothingToReadError(Exception):
-    """The sources of an SBOM are not there; the message says how to make them."""
+    """The sources of an SBOM are missing; the message says how to make them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the project's dependencies are: its folder, its settings of compose, and Maven's repository."""
+    """Locations of the project's dependencies: its folder, its compose settings, and Maven's repository."""
 
     project: Path
     settings: Mapping[str, str]
     poms: MavenPoms
 
     def readers(self) -> dict[str, Callable[[], Iterable[Component]]]:
-        """For each SBOM its name and what reads its components.
+        """Return the reader of each SBOM's components, by the SBOM's name.
 
-        A reader raises NothingToReadError if its sources are not there.
+        A reader raises NothingToReadError if its sources are missing.
         """
         tag = self.settings["GAMELAKE_TAG"]
         return {
@@ -79,7 +80,7 @@ class Sources:
     def _own_environment(
         self, group: str, folder: str, packages: str = "/lib/python3*/site-packages"
     ) -> Iterable[Component]:
-        """The lock of a dependency group, whose environment `make <group>` makes."""
+        """Read the lock of a dependency group, whose environment `make <group>` makes."""
         installed = [*self.project.glob(f"{folder}{packages}")]
         if not installed:
             raise NothingToReadError(f"{folder} is missing, which states the licences; run make {group}")
@@ -89,30 +90,28 @@ class Sources:
         path = self.project / folder
         if not path.is_dir():
             raise NothingToReadError(f"{folder} is missing; run make setup")
-        found = list(jars.read_folder(path))
-        dependencies = path / "quarkus-app-dependencies.txt"
-        if dependencies.is_file():
-            found = list(jars.named_by_quarkus(found, dependencies.read_text(encoding="utf-8")))
-        return self._components_of_jars(found)
-
-    def _components_of_jars(self, found: list[jars.Jar]) -> Iterable[Component]:
-        self.poms.fetch(sorted(set(jars.artifacts(found, self.poms))), self.project / "build/sbom/poms")
-        return jars.components(found, self.poms)
+        return jars.components(path, self.poms)
 
     def _image(self, image: str) -> Iterable[Component]:
         if not images.exists(image):
             raise NothingToReadError(f"the Docker engine has no image {image}; run make images")
-        contents = images.read(image)
-        return [
-            *images.debian_packages(contents),
-            *map(component, contents.python),
-            *self._components_of_jars(contents.jars),
-            *(module for program in contents.programs for module in go_modules(program)),
-            *(crates(self.project / "native") if contents.has_native_code else ()),
-        ]
+        with TemporaryDirectory() as folder:
+            images.copy_files(image, Path(folder))
+            return list(self.of_image(Path(folder)))
+
+    def of_image(self, folder: Path) -> Iterator[Component]:
+        """Return what an image is made of, from the files that `images.copy_files` has copied."""
+        yield from images.debian_packages(folder)
+        site_packages = {metadata.parents[1] for metadata in folder.rglob("*.dist-info/METADATA")}
+        yield from map(component, installed_in(*sorted(site_packages)).values())
+        yield from jars.components(folder, self.poms)
+        for program in images.programs(folder):
+            yield from go_modules(program.read_bytes())
+        if any(folder.rglob(images.NATIVE)):
+            yield from crates(self.project / "native")
 
     def _programs_of_others(self) -> Iterable[Component]:
-        """What is run as its authors publish it: its contents are theirs to list."""
+        """Return the programs that run as their authors publish them; the authors list their contents."""
         image, _, version = self.settings[_GRAFANA].partition(":")
         purl = PackageURL("docker", *image.rpartition("/")[::2], version=version)
         yield Component(name=image, version=version, type=ComponentType.CONTAINER, purl=purl, bom_ref=purl.to_string())
@@ -140,11 +139,13 @@ def write(name: str, components: Iterable[Component], version: str, path: Path) 
 
     Args:
         name: what it describes, for example `image-kafka`.
-        components: what that is made of; a component that comes twice is written once.
+        components: its parts; of those with the same reference the first is written.
         version: the project's version.
         path: the file, which is replaced.
     """
-    once = {one.bom_ref.value: one for one in components}
+    once: dict[str | None, Component] = {}
+    for one in components:
+        once.setdefault(one.bom_ref.value, one)
     bom = Bom(components=once.values())
     bom.metadata.component = Component(
         name=f"gamelake-{name}",
@@ -160,12 +161,12 @@ def write(name: str, components: Iterable[Component], version: str, path: Path) 
 
 
 def read(path: Path) -> Bom:
-    """An SBOM that `write` has written."""
+    """Read an SBOM that `write` has written."""
     bom: Bom = Bom.from_json(json.loads(path.read_text(encoding="utf-8")))  # type: ignore[attr-defined] # added by a decorator
     return bom
 
 
 def project_version(project: Path) -> str:
-    """The version in pyproject.toml."""
+    """Return the version in pyproject.toml."""
     version: str = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     return version

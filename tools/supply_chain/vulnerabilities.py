@@ -1,4 +1,4 @@
-"""Known vulnerabilities of the components of SBOMs, by a downloaded database of OSV, without those that are ignored."""
+"""Finds known vulnerabilities of SBOMs' components in a downloaded OSV database, except those that are ignored."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class Ignored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Lookup(NamedTuple):
-    """A component as it is looked up in OSV."""
+    """A component's name and version in OSV."""
 
     package: PackageName
     version: str
@@ -67,13 +67,13 @@ class Vulnerability:
     sboms: tuple[str, ...]
 
     def is_of(self, ignored: Ignored) -> bool:
-        """Whether an entry of the list of ignored ones means it."""
+        """Return True if an entry of the ignore list means it."""
         return ignored.id in self.aliases and ignored.package == self.package.name
 
 
 @dataclass(slots=True)
 class Result:
-    """What a check found, and what it could not check."""
+    """The vulnerabilities that a check found, and the components that it could not check."""
 
     database: Database
     found: list[Vulnerability] = field(default_factory=list)
@@ -115,7 +115,7 @@ def check(sboms: Iterable[tuple[str, Bom]], folder: Path, ignored: Sequence[Igno
 
 
 def looked_up(purl: PackageURL) -> Lookup | None:
-    """How OSV names a component; None if it has no vulnerabilities of such components."""
+    """Return OSV's name of a component; None if OSV has no such ecosystem."""
     ecosystem = _ECOSYSTEMS.get(purl.type)
     if ecosystem is None or not purl.version:
         return None
@@ -134,7 +134,7 @@ def looked_up(purl: PackageURL) -> Lookup | None:
 
 
 def severity(advisory: Advisory) -> str:
-    """The rating of an advisory in words: its database's, else by its newest CVSS vector, else `unknown`."""
+    """Return the rating of an advisory: its database's word, else that of its newest CVSS vector, else `unknown`."""
     stated = str((advisory.database_specific or {}).get("severity", "")).lower().replace("moderate", "medium")
     if stated in _RATINGS:
         return stated
@@ -148,12 +148,12 @@ def severity(advisory: Advisory) -> str:
 
 
 def age_in_days(newest: datetime, now: datetime) -> int:
-    """The age of a database by its newest advisory, in whole days."""
+    """Return the age of a database's newest advisory in whole days."""
     return max((now - newest).days, 0)
 
 
 def table(found: Sequence[Vulnerability]) -> Iterator[str]:
-    """Vulnerabilities as the lines of a table, with a line of headings if there are any."""
+    """Return vulnerabilities as the lines of a table, with a line of headings if there are any."""
     rows = [
         (one.id, one.severity, one.package.name, one.version, ", ".join(one.fixed_in) or "-", " ".join(one.sboms))
         for one in found
@@ -166,7 +166,7 @@ def table(found: Sequence[Vulnerability]) -> Iterator[str]:
 
 
 def remarks(result: Result) -> Iterator[str]:
-    """What was ignored, what of the list of ignored ones is out of date, and what could not be compared."""
+    """Return a line for each ignored vulnerability, outdated entry of the ignore list, and advisory not compared."""
     for one, entry in result.ignored:
         yield f"ignored until {entry.until}: {one.id} of {one.package.name} ({entry.reason})"
     for entry in result.expired:
@@ -178,7 +178,7 @@ def remarks(result: Result) -> Iterator[str]:
 
 
 def _vulnerabilities(lookup: Lookup, matches: Sequence[Match], sboms: tuple[str, ...]) -> Iterator[Vulnerability]:
-    """The matches, where several databases have the same vulnerability as one, under the first of its names."""
+    """Return a vulnerability for each group of advisories with a common alias, under the first of its names."""
     groups: list[tuple[set[str], list[Match]]] = []
     for match in matches:
         names = {match.advisory.id, *match.advisory.aliases}
