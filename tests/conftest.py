@@ -10,10 +10,10 @@ from typing import NoReturn
 import pytest
 from pyspark.sql import SparkSession
 
+from gamelake.delta import tables
+from gamelake.delta.log.checkpoints import CHECKPOINT_EVERY
+from gamelake.objects.store import Location
 from gamelake.session import spark_session
-from gamelake.storage import tables
-from gamelake.storage.log_checkpoints import CHECKPOINT_EVERY
-from gamelake.storage.store import Location
 from tools.embedded.java import spark_environment
 from tools.embedded.process import ServiceMissingError
 
@@ -76,7 +76,7 @@ def spark(missing_service: Callable[[str], NoReturn]) -> Iterator[SparkSession]:
     except ServiceMissingError as error:
         missing_service(str(error))
     if not list(JARS.glob("*.jar")):
-        missing_service("Spark's jars are not there: run make setup")
+        missing_service("Spark's jars are missing: run make setup")
     session = spark_session("tests", Location(uri="file:///"), JARS)
     yield session
     session.stop()

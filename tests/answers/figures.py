@@ -1,4 +1,4 @@
-"""What is known of the play: players, their days and their sessions, in plain Python."""
+"""The play in plain Python: players, their days and their sessions."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -24,6 +24,11 @@ def grouped(things: Iterable[Thing], key: Callable[[Thing], Key]) -> dict[Key, l
     for thing in things:
         groups[key(thing)].append(thing)
     return dict(sorted(groups.items()))
+
+
+def by_number(of_version: tuple[str, Any]) -> list[int]:
+    """The order of versions such as 1.10."""
+    return [int(number) for number in of_version[0].split(".")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Sitting:
         return (max(event.event_time for event in self.events) - self.began) // timedelta(seconds=1) / 60
 
     def has(self, name: str) -> bool:
-        """Whether something happened in it."""
+        """Return True if something happened in it."""
         return any(event.event_name == name for event in self.events)
 
 
@@ -144,10 +149,19 @@ class Figures:
         return [Player(*key, events) for key, events in by_player.items()]
 
     @cached_property
+    def sessions(self) -> list[Sitting]:
+        """Whole sessions, each on the day when it began."""
+        played = (event for event in self.played if event.session_id is not None)
+        by_session = grouped(played, lambda event: (event.game_name, event.gamer_id, event.session_id))
+        days = (min(event.day for event in events) for events in by_session.values())
+        return [Sitting(day, key[0], events) for day, (key, events) in zip(days, by_session.items(), strict=True)]
+
+    @cached_property
     def sittings(self) -> list[Sitting]:
         """Sessions, cut at midnight."""
-        by_session = grouped(self.played, lambda event: (event.day, event.game_name, event.session_id or ""))
-        return [Sitting(day, game, events) for (day, game, _), events in by_session.items()]
+        played = (event for event in self.played if event.session_id is not None)
+        by_session = grouped(played, lambda event: (event.day, event.game_name, event.gamer_id, event.session_id))
+        return [Sitting(day, game, events) for (day, game, _, _), events in by_session.items()]
 
 
 FIGURES = Figures()

@@ -6,13 +6,14 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from gamelake.contract.games import GamesContract
+from gamelake.delta.columns import MICROSECONDS_UTC
 from gamelake.layers.bronze import BRONZE_SCHEMA
 from gamelake.layers.dead_letters import dead_letter_schema
 from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
-from gamelake.model.games import GamesContract, load_games
+from gamelake.objects.store import Location, Store
+from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.runner import FailedRefresh, GoldTables, attempt
-from gamelake.storage.columns import MICROSECONDS_UTC
-from gamelake.storage.store import Location, Store
 from tests.answers.figures import FIGURES
 from tests.answers.of_one_game import DEAD_LETTERS
 from tests.answers.play import GAMES, Event
@@ -36,7 +37,7 @@ GAME_SCHEMA = pa.schema(
 
 def contract() -> GamesContract:
     """The contract of the checkout."""
-    return load_games(ROOT / "contracts/games.yaml")
+    return load_gold(ROOT / "contracts/games.yaml")
 
 
 def make_lakehouse(location: Location) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-from tests.answers.figures import FIGURES, Player, Sitting, ago, grouped
+from tests.answers.figures import FIGURES, Player, Sitting, ago, by_number, grouped
 from tests.answers.play import TODAY
 from tests.answers.rounding import Rounded, cents, share
 
@@ -63,7 +63,7 @@ def returning_players() -> Rows:
     rows = []
     for (day, game), group in grouped(recent, lambda each: each[:2]).items():
         back = sum((day + timedelta(days=1), game, gamer) in played for _, _, gamer in group)
-        rows.append((day, game, len(group), back, share(back, len(group))))
+        rows.append((day, game, len(group), back, share(back, len(group)), day >= ago(1)))
     return rows
 
 
@@ -76,7 +76,7 @@ def retention() -> Rows:
         return share(back, len(cohort)) if first < ago(days) else None
 
     return [
-        (first, game, len(cohort), *(of(cohort, first, days) for days in (1, 7, 30)))
+        (first, game, len(cohort), *(of(cohort, first, days) for days in (1, 7, 30)), first >= TODAY)
         for (first, game), cohort in grouped(newcomers, lambda player: (player.first, player.game)).items()
     ]
 
@@ -134,7 +134,7 @@ def conversion() -> Rows:
 
 def session_funnel() -> Rows:
     rows = []
-    for game, group in grouped(_recent_sittings(7), lambda sitting: sitting.game).items():
+    for game, group in grouped(_recent_sessions(), lambda sitting: sitting.game).items():
         completed = [sitting for sitting in group if sitting.has("level_completed")]
         bought = sum(any(event.is_purchase for event in sitting.events) for sitting in completed)
         played_on = sum(len(sitting.events) > 2 for sitting in group)
@@ -145,6 +145,10 @@ def session_funnel() -> Rows:
 
 def _recent_sittings(days: int) -> list[Sitting]:
     return [sitting for sitting in FIGURES.sittings if sitting.day >= ago(days)]
+
+
+def _recent_sessions() -> list[Sitting]:
+    return [session for session in FIGURES.sessions if session.day >= ago(7)]
 
 
 def sessions() -> Rows:
@@ -167,7 +171,7 @@ def session_lengths() -> Rows:
         return max(bound for bound in (*classes, 30) if sitting.minutes >= bound)
 
     rows = []
-    for platform, group in grouped(_recent_sittings(7), lambda sitting: sitting.platform).items():
+    for platform, group in grouped(_recent_sessions(), lambda sitting: sitting.platform).items():
         for bound, part in grouped(group, least).items():
             text = classes.get(bound, "30 minutes or more")
             rows.append((platform, bound, text, len(part), share(len(part), len(group))))
@@ -187,7 +191,7 @@ def whales() -> Rows:
 def version_adoption() -> Rows:
     rows = []
     for key, sittings in grouped(_recent_sittings(14), lambda sitting: (sitting.day, sitting.game)).items():
-        by_version = grouped(sittings, lambda sitting: sitting.version)
+        by_version = dict(sorted(grouped(sittings, lambda sitting: sitting.version).items(), key=by_number))
         rows += [(*key, version, len(part), share(len(part), len(sittings))) for version, part in by_version.items()]
     return rows
 
@@ -245,7 +249,7 @@ def week_over_week() -> Rows:
 
 
 def busiest_hours() -> Rows:
-    week = [sitting for sitting in FIGURES.sittings if ago(7) <= sitting.day < TODAY]
+    week = [session for session in _recent_sessions() if session.day < TODAY]
     rows = []
     for platform, group in grouped(week, lambda sitting: sitting.platform).items():
         hours = grouped(group, lambda sitting: sitting.began.hour)

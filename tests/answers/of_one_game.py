@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
-from tests.answers.figures import FIGURES, ago, grouped
+from tests.answers.figures import FIGURES, ago, by_number, grouped
 from tests.answers.play import ONE_GAME, Event
 from tests.answers.rounding import Rounded, cents, share
 
@@ -67,7 +67,7 @@ def one_game_offer_test() -> Rows:
 def one_game_errors() -> Rows:
     recent = (event for event in FIGURES.one_game if event.day >= ago(14) and event.app_version)
     rows = []
-    for version, events in grouped(recent, lambda event: event.app_version or "").items():
+    for version, events in sorted(grouped(recent, lambda event: event.app_version or "").items(), key=by_number):
         errors = [event for event in events if event.event_name == "error"]
         fatal = sum(bool(event.fatal) for event in errors)
         rows.append((version, len(events), len(errors), fatal, Rounded(1000 * len(errors) / len(events), 2)))
@@ -75,13 +75,17 @@ def one_game_errors() -> Rows:
 
 
 def one_game_day() -> Rows:
-    recent = (event for event in FIGURES.one_game if event.day >= ago(14) and event.platform)
+    played = (event for event in FIGURES.one_game if event.event_name != "smoke_test")
+    recent = (event for event in played if event.day >= ago(14) and event.platform)
     rows = []
     for key, events in grouped(recent, lambda event: (event.day, event.platform or "")).items():
         by_version = grouped(events, lambda event: event.app_version or "").values()
         players = sum(len({event.gamer_id for event in part}) for part in by_version)
-        sessions = sum(len({event.session_id for event in part}) for part in by_version)
-        payers = sum(_players(part, "purchase") for part in by_version)
+        sessions = sum(
+            len({(each.gamer_id, each.session_id) for each in part if each.session_id}) for part in by_version
+        )
+        bought = [[each for each in part if each.amount is not None] for part in by_version]
+        payers = sum(_players(part, "purchase") for part in bought)
         paid = sum(event.paid for event in events)
         rows.append((*key, players, sessions, payers, cents(paid), share(paid, players)))
     return rows

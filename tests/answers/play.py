@@ -10,7 +10,7 @@ DAYS = 45
 GAMES = {"Archery Duel": "archery_duel", "Bingo Harbor": "bingo_harbor", "Kart Rumble": "kart_rumble"}
 ONE_GAME = "Kart Rumble"
 
-_PLATFORMS, _VERSIONS = ("android", "ios", "web"), ("1.0", "1.1", "2.0")
+_PLATFORMS, _VERSIONS = ("android", "ios", "web"), ("1.8", "1.9", "1.10")
 _PRODUCTS = {"gems": 0.99, "season_pass": 9.99, "chest": 24.99}
 _PLAYERS_PER_GAME = 20
 
@@ -48,7 +48,7 @@ class Event:
 
     @property
     def is_purchase(self) -> bool:
-        """Whether it is a purchase whose price is known."""
+        """True if it is a purchase whose price is known."""
         return self.event_name == "purchase" and self.amount is not None
 
 
@@ -78,9 +78,19 @@ def known_events() -> list[Event]:
                 chance.random() < 0.4,
                 timedelta(seconds=chance.choice((0, 0, 3, -90, 4000))),
             )
-            events += _life(player, chance)
+            life = list(_life(player, chance))
+            events += life
+            events += _receipt(life[-1]) if number % 4 == 0 else ()
         events.append(_smoke_test(game))
     return events
+
+
+def _receipt(last: Event) -> Iterator[Event]:
+    """A purchase that the game's server reports: it knows the player and the platform, and no session."""
+    yield Event(
+        event_time=last.event_time + timedelta(minutes=7), event_name="purchase", game_name=last.game_name,
+        gamer_id=last.gamer_id, session_id=None, platform=last.platform, app_version=None, amount=4.99,
+    )  # fmt: skip
 
 
 def _smoke_test(game: str) -> Event:
@@ -101,7 +111,8 @@ def _life(player: _Player, chance: random.Random) -> Iterator[Event]:
     moment = _at(player.first_day, time(hour=chance.randrange(24), minute=chance.randrange(60)))
     session = 0
     while moment < _at(min(last_day, player.first_day - 1), time(9)):
-        for event in _session(player, f"{player.gamer_id}-{session}", moment, chance):
+        # A game may number the sessions of each player.
+        for event in _session(player, f"session-{session}", moment, chance):
             yield event
             moment = event.event_time
         session += 1
@@ -132,7 +143,7 @@ def _session(player: _Player, session: str, began: datetime, chance: random.Rand
             fatal=chance.random() < 0.3 if name == "error" else None,
             device_id=f"device of {player.gamer_id}",
             client_event_time=moment + player.clock_off if stamped else None,
-            experiment_ids=None if version == "1.0" else ["tutorial", "offer_b"] if player.enrolled else [],
+            experiment_ids=None if version == _VERSIONS[0] else ["tutorial", "offer_b"] if player.enrolled else [],
         )
         moment += timedelta(milliseconds=chance.randrange(2_000, 500_000))
         level += name == "level_completed"

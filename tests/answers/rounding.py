@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """A number that stands in the answer to so many digits; a half goes up in one engine and down in the next."""
+    """A number that stands in the answer with some digits; a half goes up in one engine and down in the next."""
 
     value: float
     digits: int
 
     def __eq__(self, answered: object) -> bool:
-        """Whether an answer is this number, rounded."""
+        """Return True if an answer is this number, rounded."""
         if not isinstance(answered, (int, float)):
             return NotImplemented
         return bool(abs(answered - self.value) <= 0.5 / 10**self.digits + 1e-9)

@@ -62,7 +62,7 @@ def postgres(missing_service: Callable[[str], NoReturn]) -> Iterator[EmbeddedPos
 
 @pytest.fixture
 def topic(kafka: EmbeddedKafka) -> Iterator[Callable[..., str]]:
-    """Makes a topic of a random name with so many partitions, and its settings; it is deleted after the test."""
+    """Makes a topic of a random name with a number of partitions, and its settings; it is deleted after the test."""
     names: list[str] = []
 
     def make(partitions: int, config: Mapping[str, str] | None = None) -> str:

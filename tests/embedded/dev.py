@@ -18,9 +18,9 @@ from pathlib import Path
 import urllib3
 
 from services.sdk import Client
-from tests.eventually import eventually
-from tests.pages import Snippet
-from tests.process_table import descendants_of, still_running
+from tests.support.eventually import eventually
+from tests.support.pages import Snippet
+from tests.support.process_table import descendants_of, still_running
 from tools.dev.options import DevOptions, DevPaths
 from tools.embedded.java import spark_environment
 from tools.embedded.ports import HOST
@@ -63,12 +63,17 @@ class Dev:
         """The page with a question's result, or with the reason why there is none."""
         return urllib3.request("POST", f"{self.portal}/questions/{question}", timeout=SECONDS).data.decode()
 
+    @property
+    def printed(self) -> str:
+        """All that it has printed."""
+        return self._printed.read_text()
+
     def lines(self, name: str) -> list[str]:
         """What it has printed about a program."""
         return [line for line in self._printed.read_text().splitlines() if line.startswith(f"{name}: ")]
 
     def starts(self, name: str) -> int:
-        """How often a program has become healthy."""
+        """Return how often a program has become healthy."""
         return sum("running after" in line for line in self.lines(name))
 
     def wait_for_start(self) -> None:
@@ -84,10 +89,10 @@ class Dev:
         raise AssertionError(f"no process of {module}")
 
     def send(self, count: int) -> list[str]:
-        """Send new events by the SDK, and wait until they are acknowledged; gives their ids."""
+        """Send new events by the SDK, and wait until they are acknowledged. Return their ids."""
         ids = [str(uuid.uuid4()) for _ in range(count)]
         credentials = read_credentials(self._options.directory / "gateway" / "keys.yaml")[GAME]
-        client = Client.connect(f"http://{HOST}:{self._options.ports.gateway}", credentials)
+        client = Client.connect(f"http://{HOST}:{self._options.ports.gateway[0]}", credentials)
         for each in ids:
             client.send(
                 {"event_id": each, "event_name": "tap", "gamer_id": "a-player", "event_time": datetime.now(UTC)}
@@ -153,7 +158,7 @@ def dev(directory: Path, first_port: int, *arguments: str, repository: Path = RE
 def ids_by_sql(directory: Path) -> list[str]:
     """The ids in the game's table, by DuckDB."""
     sql = "SELECT event_id FROM silver.events WHERE game_name = 'Archery Duel' AND event_name = 'tap'"
-    return [json.loads(line)["event_id"] for line in (printed_by_sql(directory, sql, "json") or "").splitlines()]
+    return [json.loads(line)["event_id"] for line in (printed_by_sql(directory, sql, "jsonl") or "").splitlines()]
 
 
 def printed_by_sql(directory: Path, sql: str, form: str = "table", repository: Path = REPOSITORY) -> str | None:
@@ -191,15 +196,15 @@ class Reader:
                 # A file of the contract that was changed before it has our programs start again.
                 eventually(partial(self._prints, each.query, shown), START_SECONDS)
             elif each.language == "sh":
-                assert shown in self._run(each.text)
+                assert shown in self.run(each.text)
 
     def _prints(self, query: str, shown: str) -> bool:
         return printed_by_sql(self.platform.directory, query, repository=self.repository) == shown
 
-    def _run(self, commands: str) -> str:
+    def run(self, commands: str, seconds: float = SECONDS) -> str:
+        """Run commands of a page in the copy of the repository, and return what they print."""
         first = self.platform.first_port
         commands = re.sub(r"(?<=127\.0\.0\.1:)17(\d{3})", lambda port: str(first + int(port[1])), commands)
-        commands = commands.replace("-m tools.dev.send ", f"-m tools.dev.send --first-port {first} ")
         run = subprocess.run(
             ("/bin/bash", "-euo", "pipefail", "-c", commands),
             cwd=self.repository,
@@ -207,7 +212,7 @@ class Reader:
             capture_output=True,
             text=True,
             check=False,
-            timeout=SECONDS,
+            timeout=seconds,
         )
         assert run.returncode == 0, f"{commands}\n{run.stdout}{run.stderr}"
         return run.stdout

@@ -1,4 +1,4 @@
-"""How much the tests with random moments and bodies try: little by default, more when the environment says so."""
+"""The effort of tests with random moments and bodies: little by default, more when the environment says so."""
 
 import os
 
@@ -23,11 +23,11 @@ def fuzzing(few: int = 300) -> settings:
 
 
 def fuzzing_seconds() -> float | None:
-    """How long connections are fuzzed, at random: FUZZ_SECONDS; None for the same few at every run."""
+    """Return how long connections are fuzzed, at random: FUZZ_SECONDS; None for the same few at every run."""
     seconds = os.environ.get("FUZZ_SECONDS")
     return float(seconds) if seconds else None
 
 
 def outage_seconds(few: float) -> float:
-    """How long something is away: `few` seconds, or as long as OUTAGE_SECONDS says."""
+    """Return how long something is away: `few` seconds, or as long as OUTAGE_SECONDS says."""
     return float(os.environ.get("OUTAGE_SECONDS", few))

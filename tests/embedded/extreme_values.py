@@ -1,5 +1,6 @@
 """Values at and beyond each limit, and what the documents say becomes of them."""
 
+import json
 import uuid
 from collections.abc import Mapping
 
@@ -7,7 +8,7 @@ from tests.embedded.submitted_values import GAME, INT32, INT64, NAMES, ODD_TEXTS
 
 # Changes to a good event, which stays an event that the gateway accepts.
 _VALUES: Mapping[str, Fields] = {
-    "nothing but what is required": {},
+    "only the required fields": {},
     "all messages without fields": {"event_params": {}, "purchase": {}, "error": {}, "personal": {}},
     "the least whole numbers": {
         "event_params": {"score_adjustment": INT32[0], "level": INT32[0]},
@@ -41,8 +42,9 @@ _VALUES: Mapping[str, Fields] = {
     "names that differ only in case": {"attributes": {"name": "a", "Name": "b", "NAME": "c"}},
     "names that mean something to a program": {"attributes": {name: name for name in NAMES}},
     "ten thousand attributes": {"attributes": {f"name {number}": str(number) for number in range(10_000)}},
-    "the longest text that Kafka accepts": {"session_id": "x" * 940_000},
-    "four bytes a character, beyond any bound": {"event_params": {"platform": "\U00020bb7" * 20_000}},
+    "the longest text": {"attributes": {"x" * 4_096: "y" * 4_096}},
+    "four bytes a character, up to the bound": {"event_params": {"platform": "\U00020bb7" * 64}},
+    "the largest event that Kafka accepts": {"attributes": {f"{number:04}": "x" * 4_086 for number in range(229)}},
 }
 _TEXTS: Mapping[str, Fields] = {
     f"the text {text[:20]!a}": {
@@ -115,7 +117,8 @@ REJECTED: Mapping[str, tuple[str, str, str]] = {
     "a control character": (_changed(session_id='"\0"'), "malformed", ""),
     "an unknown escape": (_changed(session_id='"\\x00"'), "malformed", ""),
     "deep nesting": (_changed(more="[" * 100_000 + "]" * 100_000), "malformed", ""),
-    "an event too large for Kafka": (_changed(session_id=f'"{"x" * 950_000}"'), "too_large", ""),
+    "a text that is too long": (_changed(session_id=f'"{"x" * 950_000}"'), "too_long", "session_id"),
+    "an event too large for Kafka": (_changed(experiment_ids=json.dumps(["x" * 250] * 3_800)), "too_large", ""),
 }  # fmt: skip
 
 # Fields that only Protobuf can express, and with which reason and field the event is rejected.
@@ -164,10 +167,8 @@ def twice() -> dict[str, tuple[str, SubmittedEvent]]:
     return found
 
 
-# Changes to a good event that comes by Kafka without the gateway, and becomes a row.
+# Changes to a good event that arrives through Kafka without the gateway, and becomes a row.
 ROWS_BY_KAFKA: Mapping[str, Fields] = {
-    "a text of 5 MB": {"game_name": GAME, "session_id": "\u05d0" * 2_500_000},
-    "a value of 5 MB in a map": {"game_name": GAME, "attributes": {"": "x" * 5_000_000}},
     "no name": {"game_name": GAME, "event_name": None},
     "no player": {"game_name": GAME, "gamer_id": None},
 }
@@ -177,7 +178,7 @@ def _lakes(**changes: object) -> bytes:
     return SubmittedEvent({"game_name": GAME} | changes).protobuf()
 
 
-# Bodies that come by Kafka without the gateway, and the reason of their dead letters.
+# Bodies that arrive through Kafka without the gateway, and the reason of their dead letters.
 DEAD_LETTERED: Mapping[str, tuple[bytes, str]] = {
     f"an amount of {amount}": (_lakes(event_params={"amount": amount}), "implausible_amount")
     for amount in (float("nan"), float("inf"), float("-inf"), 1_000_000.000_000_000_1, -1.7976931348623157e308)
@@ -188,6 +189,8 @@ DEAD_LETTERED: Mapping[str, tuple[bytes, str]] = {
     f"the game {name[:20]!a}": (_lakes(game_name=name), "unroutable")
     for name in ("", GAME.upper(), f"{GAME} ", f"{GAME}\0", "../../etc", "a/b", "x" * 5_000, "\U00020bb7", "events")
 } | {
+    "a text of 5 MB": (_lakes(session_id="\u05d0" * 2_500_000), "too_long"),
+    "a value of 5 MB in a map": (_lakes(attributes={"": "x" * 5_000_000}), "too_long"),
     "nothing": (b"", "no_event_time"),
     "no time": (_lakes(event_time=None), "no_event_time"),
     "no UTF-8": (_lakes() + b"\x3a\x01\xff", "undecodable"),

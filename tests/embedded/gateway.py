@@ -3,6 +3,7 @@
 import http.client
 import json
 import time
+import urllib.request
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Self
 import msgspec
 
 from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
-from tests.process_table import descendants_of, peak_mib, resident_mib
+from tests.support.process_table import descendants_of, peak_mib, resident_mib
 from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.ports import HOST
 from tools.embedded.process import ChildProcess
@@ -119,6 +120,11 @@ class Gateway:
     def log(self) -> bytes:
         """The log, of all starts."""
         return self.process.program.log_file.read_bytes()
+
+    def metrics(self) -> bytes:
+        """The metrics of all its processes, from the port that games can't reach."""
+        with urllib.request.urlopen(f"http://{HOST}:{self.service.metrics_port}/metrics", timeout=10) as answer:
+            return bytes(answer.read())
 
     def get(self, path: str) -> Reply:
         """Get a page."""

@@ -16,21 +16,20 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from gamelake.ledger.reconciliation import Reconciliation, reconcile
 from gamelake.model.failpoints import Failpoint
+from gamelake.objects.store import Location, Store
 from gamelake.observability.lineage.flow import RunKind
 from gamelake.serving.gold.refresh import Refreshed
 from gamelake.serving.gold.settings import GoldSettings
-from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.serving.live_ops.settings import LiveOpsSettings
 from gamelake.session import Sessions
-from gamelake.storage.reconciliation import Reconciliation, reconcile
-from gamelake.storage.store import Location, Store
+from gamelake.streaming.driver.runner import TriggerMode
+from gamelake.streaming.driver.settings import IngestSettings
 from gamelake.streaming.files.settings import FilesSettings
-from gamelake.streaming.runner import TriggerMode
-from gamelake.streaming.settings import IngestSettings
-from jobs import gold, ingest_events, ingest_files, kpis, live_ops
+from jobs import gold, ingest_events, ingest_files, live_ops
 from tests.embedded.skewed_clock import SkewedClock
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded.java import spark_environment
 
 ROOT = Path(__file__).parents[2]
@@ -53,13 +52,11 @@ def _read_to_the_end(job: str, variables: Mapping[str, str], sessions: Sessions)
     stop, mode = Event(), TriggerMode.AVAILABLE_NOW
     match job:
         case "ingest_events":
-            ingest_events.run_stream(IngestSettings.from_env(variables), sessions, stop, mode)
+            ingest_events.stream_job(IngestSettings.from_env(variables)).run(sessions, stop, mode)
         case "ingest_files":
-            ingest_files.run_stream(FilesSettings.from_env(variables), sessions, stop, mode)
+            ingest_files.stream_job(FilesSettings.from_env(variables)).run(sessions, stop, mode)
         case "live_ops":
-            live_ops.run_stream(LiveOpsSettings.from_env(variables), sessions, stop, mode)
-        case "kpis":
-            kpis.run_stream(KpiSettings.from_env(variables), sessions, stop, kpis.Asked(mode))
+            live_ops.stream_job(LiveOpsSettings.from_env(variables)).run(sessions, stop, mode)
         case "gold":
             with gold.keeping(GoldSettings.from_env(variables), sessions, RunKind.BATCH) as keeper:
                 failed = [each for each in keeper.once() if not isinstance(each, Refreshed)]
@@ -85,7 +82,7 @@ class Job:
             raise
 
     def terminate(self) -> int:
-        """Terminate it; gives its exit code."""
+        """Terminate it. Return its exit code."""
         self.process.terminate()
         return self.wait()
 
@@ -158,7 +155,7 @@ class Lakehouse:
         return Job(process, self.log)
 
     def ingest(self, job: str = "ingest_events") -> None:
-        """Have a job read its topic to the current end; `gold` and `kpis` read tables."""
+        """Have a job read its topic to the current end; `gold` reads tables."""
         if self.spark is None:
             self.ingest_in_a_process(job)
             return
@@ -171,7 +168,7 @@ class Lakehouse:
 
     @contextmanager
     def session(self) -> Iterator[SparkSession]:
-        """A session of this process's Spark, whose Python workers start anew as those of a new process do."""
+        """A session of this process's Spark, whose Python workers start again as those of a new process do."""
         assert self.spark is not None
         spark = self.spark().newSession()
         # Spark keeps workers by their environment: another one means others, which remember nothing.

@@ -10,7 +10,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from gamelake.streaming.files.changes import ObjectChange, key_of, value_of
+from gamelake.streaming.files.arrivals.changes import ObjectChange, key_of, value_of
 from services.notifier.folder import Folder
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import contract_text

@@ -3,10 +3,11 @@
 What is in no document, such as the labels of Kafka's metrics, is as the stack's services expose it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+
+from gamelake.observability.metrics.declared import MetricDeclaration
 
 STEP = 15
 SAMPLES = 200
@@ -25,7 +26,6 @@ JOBS = [
     "ingest-events",
     "ingest-files",
     "kafka",
-    "kpis",
     "live-ops",
     "maintenance-scheduler",
     "node-exporter",
@@ -68,8 +68,9 @@ _VALUES: dict[str, tuple[str, ...]] = {
     "phase": ("decide", "commit", "query_planning", "latest_offset", "wal_commit", "trigger_execution", "add_batch"),
     "key": tuple(f"key_{number}" for number in range(15)),
     "outcome": ("ok", "failed"),
+    "service": ("gateway", "kafka", "trino"),
 }
-# Of some metrics, by the start of their names.
+# The labels of some metrics, by the start of their names.
 _OF_METRICS: Mapping[str, dict[str, tuple[str, ...]]] = {
     "gamelake_audit_": {"table": ("queries", "support_calls")},
     "gamelake_files_notifications_ignored": {"reason": ("repeated", "removed", "outside_prefix", "no_object")},
@@ -141,9 +142,9 @@ class BadHour:
 
     end: int
 
-    def exposition(self, declared: list[dict[str, Any]]) -> str:
-        """All samples in OpenMetrics' text format, of the metrics declared in `metrics.yaml` and of others."""
-        lines = [line for metric in declared for line in self._declared(metric)]
+    def exposition(self, declared: Mapping[str, Iterable[MetricDeclaration]]) -> str:
+        """All samples in OpenMetrics' text format, of the declared metrics of each program and of others."""
+        lines = [line for source in declared for metric in declared[source] for line in self._declared(source, metric)]
         for name, names in _OF_RECORDED.items():
             lines += [line for labels in _combinations(names) for line in self._gauge(name, labels, 5.0)]
         # The rule looks back a day, so that it has games that have gone.
@@ -157,21 +158,21 @@ class BadHour:
         lines += [*self._services(), *self._alerts()]
         return "\n".join([*lines, "# EOF", ""])
 
-    def _declared(self, metric: Mapping[str, Any]) -> Iterator[str]:
-        name, unit = metric["name"], metric["unit"]
-        if metric["source"] == "endpoint":
+    def _declared(self, source: str, metric: MetricDeclaration) -> Iterator[str]:
+        name, unit = metric.name, metric.unit
+        if source == "endpoint":
             yield from self._gauge(name, {"job": "audit"}, self.end + 1e6 if unit == "timestamp" else 1.0)
             return
-        for position, labels in enumerate(_combinations(metric["labels"], name)):
+        for position, labels in enumerate(_combinations(metric.labels, name)):
             # The first series of each metric reports what has never happened.
             is_never = position == 0 and unit == "timestamp" and "query" not in labels and len(labels) > 0
             yield from self._series(metric, labels, 0.0 if is_never else self._usual(metric, labels))
 
-    def _series(self, metric: Mapping[str, Any], labels: Labels, value: float) -> Iterator[str]:
-        name = metric["name"]
-        if metric["type"] == "counter":
+    def _series(self, metric: MetricDeclaration, labels: Labels, value: float) -> Iterator[str]:
+        name = metric.name
+        if metric.type == "counter":
             yield from self._counter(name, labels)
-        elif metric["type"] == "histogram":
+        elif metric.type == "histogram":
             for suffix in ("_sum", "_count"):
                 yield from self._counter(name + suffix, labels)
             for bound in ("0.1", "1", "+Inf"):
@@ -181,9 +182,9 @@ class BadHour:
         else:
             yield from self._gauge(name, labels, value)
 
-    def _usual(self, metric: Mapping[str, Any], labels: Labels) -> float:
-        name, hangs = metric["name"], labels.get("query") == HANGING_QUERY
-        if metric["unit"] == "timestamp":
+    def _usual(self, metric: MetricDeclaration, labels: Labels) -> float:
+        name, hangs = metric.name, labels.get("query") == HANGING_QUERY
+        if metric.unit == "timestamp":
             return self.end - (600.0 if hangs else 20.0)
         if _is_infinite(name, labels):
             return float("inf")
@@ -238,7 +239,7 @@ def _is_infinite(name: str, labels: Labels) -> bool:
     }
 
 
-def _combinations(names: list[str] | tuple[str, ...], metric: str = "") -> Iterator[Labels]:
+def _combinations(names: tuple[str, ...], metric: str = "") -> Iterator[Labels]:
     own = next((values for start, values in _OF_METRICS.items() if metric.startswith(start)), {})
     # A game and a table belong to one query; all others to each.
     for values in product(*((_VALUES | own)[name] for name in names)):

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 _AS_ROOT = () if os.geteuid() == 0 else ("sudo", "--non-interactive")
-# The journal is otherwise written every 5 seconds, which would keep some of what was never synced.
+# The journal is otherwise written every 5 seconds, which would keep some writes that were never synced.
 _OPTIONS = "loop,commit=300,noatime"
 # Source: Linux, fs/ext4/ext4.h: EXT4_IOC_SHUTDOWN is _IOR('X', 125, __u32), EXT4_GOING_FLAGS_NOLOGFLUSH is 2.
 _SHUTDOWN, _WITHOUT_THE_JOURNAL = 0x8004587D, struct.pack("I", 2)

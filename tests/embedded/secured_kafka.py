@@ -17,7 +17,7 @@ from tools.embedded.process import Program
 from tools.embedded.service import EmbeddedService, fetched
 
 COMPOSE = Path(__file__).parents[2] / "compose" / "kafka"
-USERS = ("admin", "ingest-events", "simulator", "upkeep")
+USERS = ("admin", "ingest-events", "simulator", "maintenance")
 
 
 class SecuredKafka(EmbeddedService):
@@ -81,7 +81,7 @@ class SecuredKafka(EmbeddedService):
         )
 
     def is_healthy(self) -> bool:
-        """Whether the broker listens, which it does once it can serve requests."""
+        """Return True if the broker listens, which it does once it can serve requests."""
         return accepts_connections(self._ports[19092])
 
     @property

@@ -1,4 +1,4 @@
-"""Events as a game's SDK would send them, and the ledger of what was sent."""
+"""Events as a game's SDK would send them, and the ledger of sent events."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ class Sender:
             return int(registry.register_schema(f"{self._topic}-{uuid.uuid4().hex}", Schema(source, "PROTOBUF")))
 
     def send_events(self, count: int, game_name: str, source: str | None = None, **fields: object) -> list[str]:
-        """Send good events; gives their ids."""
+        """Send good events. Return their ids."""
         source = source or contract_text(1)
         schema_id = self.register(source)
         ids = [str(uuid.uuid4()) for _ in range(count)]

@@ -16,7 +16,7 @@ from tools.embedded.service import REPOSITORY
 
 _FILE = "TEST_CLOCK_AHEAD_FILE"
 # Each Python process imports it at its start, before anything else. A C type has no other way to a new method than
-# through the dictionary behind its `__dict__`; a subclass in its place would be no datetime to msgspec.
+# through the dictionary behind its `__dict__`; a subclass in its place would not be a datetime to msgspec.
 _CUSTOMIZE = f"""\
 import ctypes, datetime, os, time
 

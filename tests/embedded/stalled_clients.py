@@ -28,7 +28,7 @@ def head_of(content_length: int) -> bytes:
 
 @contextmanager
 def connections(gateway: Gateway, count: int, sent: bytes, source: str = HOST) -> Iterator[list[socket.socket]]:
-    """`count` connections from an address that have all sent these bytes, and send no more."""
+    """Open `count` connections from an address that have all sent these bytes, and send nothing else."""
     to, by = (HOST, gateway.port), (source, 0)
     with ExitStack() as stack:
         opened = [stack.enter_context(socket.create_connection(to, _SECONDS, by)) for _ in range(count)]

@@ -11,11 +11,11 @@ from tests.embedded.effort import fuzzing
 from tests.embedded.extreme_values import ACCEPTED, REFUSED, REJECTED, REJECTED_PROTOBUF, twice
 from tests.embedded.gateway import LIMITED_KEY, Gateway, Reply
 from tests.embedded.submitted_values import Fields, Reach, SubmittedEvent, any_fields, as_json
-from tests.table_values import Values
+from tests.support.table_values import Values
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 OTHER_GAME = "Bingo Harbor"
-# So many events make the gateway prepare them as columns (services/gateway/preparation.py).
+# This many events make the gateway prepare them as columns (services/gateway/events/preparation.py).
 _COLUMNAR_EVENTS = 400
 _MOST_BYTES = 900_000
 

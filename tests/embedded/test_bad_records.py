@@ -1,4 +1,4 @@
-"""Rows 20 and 21 of the fault matrix: poison among good records, and nothing but poison."""
+"""Rows 20 and 21 of the fault matrix: poison among good records, and only poison."""
 
 import random
 from collections import Counter

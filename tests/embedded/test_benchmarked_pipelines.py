@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from benchmarks.approaches import DELTA_RS, LONG_ALONE, ApproachFailedError, WorkerProcesses
+from benchmarks.approaches import ApproachFailedError, WorkerProcesses
 from benchmarks.delta_rs_consumer import append_rows
 from benchmarks.duckdb_consumer import append_unique_rows
 from benchmarks.long_events import fill_with_long_events
+from benchmarks.machine import SPARK_JARS
 from benchmarks.one_table import Append, EventRows, consume_into_one_table
-from benchmarks.suite import SPARK_JARS
 from benchmarks.traffic import Filled, fill
 from benchmarks.workload import ONE_TABLE, Workload
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
@@ -84,7 +84,7 @@ def test_a_fan_out_alone_writes_the_tables_of_games_and_no_other(
     workload = filled(fill_with_long_events)
 
     with WorkerProcesses(tmp_path / "logs") as processes:
-        outcome = processes.run(LONG_ALONE, workload)
+        outcome = processes.run("fan_out_alone_1_kb", workload)
 
     lakehouse = workload.directory / "lakehouse"
     tables = {str(log.parent.relative_to(lakehouse)) for log in lakehouse.rglob("_delta_log")}
@@ -100,8 +100,8 @@ def test_an_approach_whose_process_is_killed_is_an_error_that_names_its_log(
     workload = filled(fill)
 
     with WorkerProcesses(tmp_path / "logs") as processes:
-        assert processes.run(DELTA_RS, workload).records == EVENTS
+        assert processes.run("delta_rs_consumer", workload).records == EVENTS
         (process,) = (each for each in multiprocessing.active_children() if each.name == "delta_rs")
         process.kill()
         with pytest.raises(ApproachFailedError, match=r"delta_rs_consumer: its process ended; see .*delta_rs\.log"):
-            processes.run(DELTA_RS, workload)
+            processes.run("delta_rs_consumer", workload)

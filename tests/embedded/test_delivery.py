@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.embedded.lakehouse import ROOT, Lakehouse
 from tests.embedded.landing import Landing
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
+from tests.support.eventually import eventually
+from tests.support.process_table import peak_mib
 from tools.embedded.kafka import create_topic, delete_topic
 
 
@@ -82,7 +83,7 @@ def test_unfinished_files_are_written_on_sigterm(lakehouse: Lakehouse, landing: 
 _PARTITIONS, _RECORDS, _BODY = 6, 10_000, 1_000
 _LARGE = 5_000_000
 # The container's limit (DELIVERY_MEMORY in compose/.env), less a sixth for what the peak leaves out.
-_LIMIT_KIB = 120 * 1024
+_LIMIT_MIB = 120
 
 
 @pytest.fixture
@@ -106,12 +107,6 @@ def backlog(lakehouse: Lakehouse) -> Iterator[Lakehouse]:
     assert producer.flush(120) == 0
     yield lakehouse
     delete_topic(lakehouse.bootstrap_servers, lakehouse.topic)
-
-
-def peak_kib(process: int) -> int:
-    """The most memory that a process has had at a time."""
-    status = Path(f"/proc/{process}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 def committed(lakehouse: Lakehouse, partitions: int) -> int:
@@ -143,7 +138,7 @@ def test_a_backlog_of_an_hour_is_copied_within_the_containers_memory(backlog: La
     landing = Landing(backlog, backlog.topic)
     with delivering(backlog, GAMELAKE_DELIVERY_SECONDS="1") as process:
         eventually(lambda: committed(backlog, _PARTITIONS) == _PARTITIONS * _RECORDS, timeout=180)
-        peak = peak_kib(process.pid)
+        peak = peak_mib({process.pid})
 
     assert sum(records_of(landing.path / each) for each in delivered(landing)) == _PARTITIONS * _RECORDS
-    assert peak < _LIMIT_KIB, f"{peak / 1024:.0f} MiB"
+    assert peak < _LIMIT_MIB, f"{peak:.0f} MiB"

@@ -1,7 +1,9 @@
-"""`make dev` runs until Ctrl-C, starts ended and changed programs again, and goes on with its data afterwards."""
+"""`make dev` runs until Ctrl-C, starts ended and changed programs again, and continues with its data afterwards."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,15 +14,18 @@ import pytest
 
 from gamelake.model.errors import StartupError
 from tests.embedded.dev import JARS, SECONDS, START_SECONDS, Dev, Reader, copy_of_repository, dev, ids_by_sql
-from tests.eventually import eventually
-from tests.pages import snippets
-from tools.embedded.ports import free_port
-from tools.embedded.service import REPOSITORY
+from tests.support.eventually import eventually
+from tests.support.pages import snippets
+from tools.dev.options import DevPaths, DevPorts
+from tools.dev.programs import settings_of_maintenance
+from tools.embedded.ports import free_ports
+from tools.embedded.service import CONTRACTS, REPOSITORY
 from tools.pictures.browser import python_and_chromium
 
+PORTS = len(DevPorts(0).all)
 QUESTION = "events_per_hour"
 HOW_TO = sorted(str(page.relative_to(REPOSITORY)) for page in REPOSITORY.glob("docs/how-to/*.md"))
-# Each page has programs start again; that of a game shows most of what the others rely on.
+# Each page has programs start again; that of a game shows most things that the others rely on.
 SHORT_PAGE = "docs/how-to/add-a-game.md"
 # With a rate that is known.
 RUNNING_STREAM = r'ingest_events</th><td><span class="good">runs</span></td><td class="number">\d'
@@ -35,7 +40,7 @@ def _jars(missing_service: Callable[[str], NoReturn]) -> None:
 # It starts the platform twice.
 @pytest.mark.slow
 def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> None:
-    directory, first_port = tmp_path / "my dev", free_port()
+    directory, first_port = tmp_path / "my dev", free_ports(PORTS)
 
     with dev(directory, first_port) as first:
         first.wait_for_start()
@@ -69,15 +74,15 @@ def test_events_are_rows_once_over_kills_changes_and_starts(tmp_path: Path) -> N
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """A running `make dev` with simulated players: leave it running.
 
-    It runs in a copy of the repository, which has been changed already as the how-to pages say.
+    It runs in a copy of the repository, whose path has spaces. The files are changed already as the how-to pages say.
     """
-    repository = copy_of_repository(tmp_path_factory.mktemp("platform") / "clone")
+    repository = copy_of_repository(tmp_path_factory.mktemp("platform") / "my games" / "gl 2")
     for each in (snippet for page in HOW_TO for snippet in snippets(page)):
         if each.text.startswith("cp "):
             subprocess.run(("/bin/bash", "-ec", each.text), cwd=repository, check=True)
         each.add_to_files(repository)
     with dev(
-        repository / "build" / "dev", free_port(), "--rate", "20", "--games", "3", repository=repository
+        repository / "build" / "dev", free_ports(PORTS), "--rate", "20", "--games", "3", repository=repository
     ) as running:
         running.wait_for_start()
         yield Reader(repository, running)
@@ -100,7 +105,7 @@ def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
         missing_service("the docs site is missing: run `make docs`")
     # The question finds rows once there are some.
     eventually(lambda: "<caption>Result" in platform.ask(QUESTION), START_SECONDS)
-    script = REPOSITORY / "tests" / "portal_in_a_browser.py"
+    script = REPOSITORY / "tests" / "support" / "portal_in_a_browser.py"
 
     ran = subprocess.run((python, str(script), chromium, platform.portal), capture_output=True, text=True, check=False)
 
@@ -130,7 +135,7 @@ def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
 
 
 def test_the_portal_has_the_health_and_figures_of_the_programs(platform: Dev) -> None:
-    names = ("kafka", "registry", "gateway", "ingest", "gold", "kpis", "live_ops")
+    names = ("kafka", "registry", "gateway", "ingest", "gold", "live_ops")
 
     def is_complete() -> bool:
         page = platform.get("/")
@@ -140,6 +145,34 @@ def test_the_portal_has_the_health_and_figures_of_the_programs(platform: Dev) ->
         )
 
     eventually(is_complete, SECONDS)
+
+
+def test_a_first_event_by_curl_is_accepted_as_the_page_of_the_gateway_has_it(
+    reader: Reader, missing_service: Callable[[str], NoReturn]
+) -> None:
+    for program in ("curl", "openssl"):
+        if shutil.which(program) is None:
+            missing_service(f"{program} is missing")
+    here, _, request = [each.text for each in snippets("docs/gateway.md") if each.language == "sh"][:3]
+
+    assert '{"accepted":1,"rejected":[]}' in reader.run(f"{here}{request}")
+
+
+def test_maintenance_compacts_the_tables(platform: Dev) -> None:
+    settings = {
+        "GAMELAKE_LAKEHOUSE": DevPaths(platform.directory).lakehouse.uri,
+        "GAMELAKE_GAMES_FILE": str(CONTRACTS / "games.yaml"),
+        **settings_of_maintenance(),
+    }
+    command = (sys.executable, "-m", "jobs.maintenance", "--once", "compact")
+
+    ran = subprocess.run(
+        command, cwd=REPOSITORY, env={**os.environ, **settings}, capture_output=True, text=True, check=False
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert [each["outcome"] for each in json.loads(ran.stdout)] == ["ok"]
+    assert platform.starts("maintenance") >= 1
 
 
 @pytest.mark.slow
@@ -158,7 +191,9 @@ def test_a_second_make_dev_names_what_is_in_its_way(platform: Dev, tmp_path: Pat
 
     assert same.returncode == other.returncode == removed.returncode == 1
     assert same.stderr == f"gamelake: make dev runs already in {directory}: end it by Ctrl-C first\n" == removed.stderr
-    assert re.fullmatch(r"gamelake: another program listens on port \d+ of this machine: .+\n", other.stderr)
+    assert re.fullmatch(
+        r"gamelake: another program listens on port \d+ of this machine: .+ make dev FIRST_PORT=\d+\n", other.stderr
+    )
     assert directory.is_dir()
 
 
@@ -180,3 +215,32 @@ def test_the_tutorial_works_as_it_stands_there_while_make_dev_runs(reader: Reade
     assert start.text == "make dev RATE=20 GAMES=3\n"
     reader.follow(steps)
     assert any(line.startswith("serving: starts again, as games.yaml") for line in reader.platform.lines("serving"))
+
+
+# It has our programs start again twice.
+@pytest.mark.slow
+def test_a_mistake_in_a_contract_stops_nothing_and_an_event_of_a_new_field_waits_until_the_gateway_knows_it(
+    reader: Reader,
+) -> None:
+    platform, games = reader.platform, reader.repository / "contracts" / "games.yaml"
+    right, jobs = games.read_text(), ("services.gateway", "jobs.ingest_events", "jobs.serving")
+    pids = list(map(platform.pid_of, jobs))
+
+    games.write_text(right.replace("match:", "mach:", 1))
+    eventually(lambda: "unknown key 'mach'; it must be " in platform.printed, SECONDS)
+    assert list(map(platform.pid_of, jobs)) == pids
+    games.write_text(right)
+    eventually(lambda: "Ready with games.yaml" in platform.printed, START_SECONDS)
+
+    reader.run(
+        """
+        for kind in proto submitted; do
+          cp -r contracts/$kind/v4 contracts/$kind/v5
+          sed -i 's/^message GameEvent {$/&\\n  string mood = 15;/' contracts/$kind/v5/game_event.proto
+        done
+        """
+    )
+    event = '{"event_name": "session_start", "gamer_id": "ada", "mood": "happy"}'
+    sent = reader.run(f".venv/bin/python -m tools.dev.send archery_duel '{event}'", START_SECONDS)
+
+    assert sent == "accepted: 1\n"

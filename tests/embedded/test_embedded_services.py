@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from tests.eventually import eventually
-from tests.process_table import descendants_of, still_running
+from tests.support.eventually import eventually
+from tests.support.process_table import descendants_of, still_running
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.kafka import create_topic, delete_topic
 from tools.embedded.process import ServiceEndedError, ServiceError

@@ -18,7 +18,7 @@ from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from tests.embedded.gateway import Gateway, body_of, events
 from tests.embedded.lakehouse import ROOT, Lakehouse
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded import EmbeddedKafka
 
 GAME, TABLE = "archery_duel", "silver/archery_duel_events"
@@ -54,7 +54,7 @@ class Platform:
     kafka: EmbeddedKafka
 
     def play(self, *people: Person, count: int = 5) -> list[str]:
-        """Send events and wait until they are rows; gives their ids."""
+        """Send events and wait until they are rows. Return their ids."""
         sent = [event for person in people for event in person.events(count)]
         assert self.gateway.send(body_of(sent)).result.accepted == len(sent)
         ids = [str(event["event_id"]) for event in sent]
@@ -102,7 +102,7 @@ class Platform:
         return found
 
     def forget(self, *arguments: str, name: str = "") -> dict[str, list[dict[str, int]]]:
-        """Erase a player, or repeat erasures; gives the record of it."""
+        """Erase a player, or repeat erasures. Return the record of it."""
         who = ("--game", GAME, "--player", "-") if name else ()
         ended = self.job("forget_player", *who, *arguments, "--yes", stdin=name)
         assert ended.returncode == 0, ended.stderr
@@ -158,7 +158,7 @@ def test_erased_data_is_nowhere_and_nothing_restores_it(platform: Platform, tmp_
         pseudonyms = [platform.pseudonym_of(first[number * 5]) for number in range(PLAYERS)]
         shutil.copytree(lake / TABLE, old)
         assert platform.job("backup_vault", str(backup)).returncode == 0
-        # While the stream goes on: one player's rows, and of another one also the files that older versions need.
+        # While the stream continues: one player's rows, and of another one also the files that older versions need.
         rows = platform.forget("--also-rows", name=gone.name)["tables"]
         files = platform.forget("--purge", "--grace-seconds", "0", "--force", name=also_gone.name)["tables"]
         eventually(lambda: platform.comes_back_as_another(gone, also_gone), timeout=_ROWS_SECONDS)

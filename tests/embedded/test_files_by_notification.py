@@ -10,13 +10,17 @@ from datetime import UTC, datetime
 import pytest
 import zstandard
 
-from gamelake.model.failpoints import Failpoint
+from gamelake.ledger.manifests import Manifests
+from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, SILVER_EVENTS
-from gamelake.storage.manifests import Manifests
+from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
+from gamelake.privacy.lake_erasure import LakeErasure
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.landing import Landing, an_event, events
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
+from tests.support.eventually import eventually
+
+ANNA, BEN = "a" * 32, "b" * 32
 
 
 @pytest.fixture
@@ -52,6 +56,22 @@ def test_a_file_becomes_rows_once_with_any_name_and_compression(lakehouse: Lakeh
     assert row["kafka_partition"] < 0
     assert lakehouse.reconciliation().problems == []
     assert lakehouse.reconciliation().records == 170
+
+
+def test_a_restored_game_gets_the_events_of_files_back(lakehouse: Lakehouse, landing: Landing) -> None:
+    ids: list[str] = []
+    for name, count in (("one.json", 5), ("two.json", 30)):
+        sent, content = events(count, "Archery")
+        landing.deliver(name, content)
+        ids += sent
+        lakehouse.ingest("ingest_files")
+
+    restore = lakehouse.start("--game", "archery", "--before-batch", "1", "--replay", "--yes", job="restore")
+
+    assert restore.wait() == 0, restore.log_text()[-3000:]
+    assert '"rows_removed": 30' in restore.log_text()
+    assert lakehouse.event_ids("silver/archery_events") == lakehouse.event_ids() == Counter(ids)
+    assert lakehouse.reconciliation().problems == []
 
 
 @pytest.mark.slow
@@ -195,3 +215,26 @@ def test_files_without_a_notification_are_found_by_one_listing(lakehouse: Lakeho
         lakehouse.ingest("ingest_files")
         assert lakehouse.event_ids() == Counter(then)
     assert '"named": 1' in job.log_text()
+
+
+def test_no_record_of_an_erased_player_is_left_whose_events_came_by_file(
+    lakehouse: Lakehouse, landing: Landing
+) -> None:
+    _, annas = events(10, "Archery", gamer_id=ANNA)
+    bens, of_ben = events(4, "Archery", gamer_id=BEN)
+    landing.deliver("one.json", annas + of_ben)
+    landing.deliver("two.json", events(3, "?!", gamer_id=ANNA)[1])
+    lakehouse.ingest("ingest_files")
+    assert lakehouse.reasons() == Counter({"unroutable": 3})
+
+    request = ErasureRequest.new("operator", "archery", (ANNA,), Reach.ROWS)
+    ErasureRecords(lakehouse.store).begin(request)
+    erasure = LakeErasure(lakehouse.store, request, Failpoints())
+    erasure.erase()
+    backfill = lakehouse.start("silver/archery_events", SILVER_EVENTS, job="backfill")
+    assert backfill.wait() == 0, backfill.log_text()
+
+    assert erasure.left() == ()
+    assert lakehouse.event_ids("silver/archery_events") == lakehouse.event_ids() == Counter(bens)
+    assert lakehouse.reasons().total() == 0
+    assert lakehouse.reconciliation().problems == []

@@ -3,12 +3,10 @@
 import gzip
 import http.client
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from functools import partial
 
 import pytest
@@ -19,7 +17,6 @@ from tests.embedded.fuzzed_requests import compressed
 from tests.embedded.gateway import KEY, LIMITED_KEY, LIMITED_RATE, SECRET, BatchResult, Gateway, body_of, events
 from tests.embedded.stalled_clients import await_closed, connections, head_of
 from tests.embedded.topic_records import records_in
-from tests.eventually import eventually
 from tools.embedded import EmbeddedKafka
 from tools.embedded.ports import HOST
 
@@ -31,10 +28,8 @@ NOISE_MIB = 16
 SIGNED_SECONDS_AGO = 20
 PRESSING_SECONDS = 8
 BATCH = 50
-# Wrong signatures before a client is locked out, and for how long.
-ALLOWED, LOCKOUT_SECONDS = 50, 6
-# Networks on this machine: one that sends right signatures only, and one for each test that is locked out.
-OTHER_HOST, FLOODING, LOCKED_OUT, LOGGED = (f"127.0.0.{number}" for number in range(2, 6))
+# Networks on this machine: one that sends right signatures only, and one that floods.
+OTHER_HOST, FLOODING = "127.0.0.2", "127.0.0.3"
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +39,13 @@ def gateway(open_gateway: Callable[..., Gateway]) -> Gateway:
         INGEST_BODY_SECONDS="2",
         INGEST_SIGNATURE_WINDOW_SECONDS="15",
         INGEST_BURST_SECONDS="1",
-        INGEST_MAX_WRONG_SIGNATURES=str(ALLOWED),
-        INGEST_LOCKOUT_SECONDS=str(LOCKOUT_SECONDS),
     )
 
 
 def bombs() -> list[tuple[bytes, str]]:
     """Decompression bombs: small bodies with a large content."""
     objects = b'{"events":[' + b"{}," * 2_600_000 + b"{}]}"
-    lists = b'{"events":[' + b"[" * 500_000 + b"]" * 500_000 + b"]}"
+    lists = b'{"events":[' + b"[" * 150_000 + b"]" * 150_000 + b"]}"
     zeros = bytes(256 * MIB)
     return [
         (gzip.compress(zeros), "gzip"),
@@ -97,14 +90,14 @@ def test_a_decompression_bomb_is_refused_in_bounded_memory(gateway: Gateway) -> 
     replies = [gateway.send(bomb, content_encoding=encoding) for bomb, encoding in bombs() * 2]
 
     assert [reply.status for reply in replies] == [413, 413, 413, 413, 200] * 2
-    # Half a million brackets in a row are one event that is not JSON.
+    # This many brackets in a row are one event that is not JSON.
     assert replies[-1].result == BatchResult(0, [{"index": 0, "reason": "malformed"}])
     assert gateway.peak_mib() < MOST_MIB
 
 
 def test_an_event_too_large_for_kafka_is_rejected_alone(gateway: Gateway) -> None:
     batch = events(3)
-    batch[1]["session_id"] = "x" * MIB
+    batch[1]["attributes"] = {str(number): "x" * 4_096 for number in range(MIB // 4_096)}
 
     reply = gateway.send(compressed(body_of(batch), "gzip"), content_encoding="gzip")
 
@@ -169,48 +162,14 @@ def test_a_flood_of_wrong_signatures_does_not_affect_others(gateway: Gateway) ->
     body, before = body_of(events(100)), gateway.resident_mib()
     flood = partial(gateway.send, body, source=FLOODING, gamelake_signature="0" * 64)
 
-    started = time.monotonic()
     with ThreadPoolExecutor(8) as senders:
         wrong = [senders.submit(flood) for _ in range(1000)]
         good = [gateway.send(body_of(events(20)), source=OTHER_HOST).result.accepted for _ in range(20)]
         statuses = Counter(each.result().status for each in wrong)
-    windows = (time.monotonic() - started) // LOCKOUT_SECONDS + 2
 
-    assert statuses.keys() == {401, 429}
-    assert statuses[401] <= ALLOWED * windows
+    assert statuses == {401: 1000}
     assert good == [20] * 20
     assert gateway.resident_mib() - before < NOISE_MIB
-
-
-def test_a_locked_out_client_is_refused_before_its_body_and_only_for_a_while(gateway: Gateway) -> None:
-    send = partial(gateway.send, source=LOCKED_OUT)
-    with closing(http.client.HTTPConnection(HOST, gateway.port, 20, (LOCKED_OUT, 0))) as proven:
-        assert _signed_on(proven) == 200
-        before = _locked_out(gateway)
-
-        while send(body_of(events(1)), gamelake_signature="0" * 64).status != 429:
-            pass
-        refused = send(body_of(events(1)))
-        with connections(gateway, 1, head_of(MIB), LOCKED_OUT) as [without_body]:
-            response = without_body.recv(MIB)
-
-        assert (refused.status, 0 < int(refused.headers["retry-after"]) <= LOCKOUT_SECONDS) == (429, True)
-        assert response.startswith(b"HTTP/1.1 429 ")
-        assert _signed_on(proven) == 200
-        assert send(body_of(events(1)), gamelake_key=LIMITED_KEY).status == 200
-        assert _locked_out(gateway) >= before + 3
-    eventually(lambda: send(body_of(events(1))).status == 200, timeout=2 * LOCKOUT_SECONDS)
-
-
-def test_the_log_says_that_clients_are_locked_out_and_not_which(gateway: Gateway) -> None:
-    while gateway.send(b"{}", source=LOGGED, gamelake_signature="0" * 64).status != 429:
-        pass
-
-    lines = [line for line in gateway.log().splitlines() if b" clients_locked_out " in line]
-
-    assert lines
-    assert all(f" key_id={KEY} ".encode() in line for line in lines)
-    assert LOGGED.encode() not in b"".join(lines)
 
 
 def test_a_flood_of_unknown_keys_and_of_many_networks_needs_little_memory(gateway: Gateway) -> None:
@@ -224,25 +183,6 @@ def test_a_flood_of_unknown_keys_and_of_many_networks_needs_little_memory(gatewa
     assert statuses == {401: 1249}
     assert gateway.resident_mib() - before < NOISE_MIB
     assert gateway.send(body_of(events(1)), source=OTHER_HOST).status == 200
-
-
-def _signed_on(connection: http.client.HTTPConnection) -> int:
-    """The status of a valid request on a connection that stays open."""
-    body, timestamp = body_of(events(1)), str(int(time.time()))
-    signature = sign(SECRET.encode(), timestamp, body)
-    headers = {KEY_HEADER: KEY, TIMESTAMP_HEADER: timestamp, SIGNATURE_HEADER: signature}
-    connection.request("POST", "/v1/events", body, {"content-type": "application/json"} | headers)
-    with connection.getresponse() as response:
-        response.read()
-        return response.status
-
-
-def _locked_out(gateway: Gateway) -> float:
-    """How many requests of the first game were refused because of earlier wrong signatures."""
-    name = rb'gamelake_ingest_locked_out_requests_total\{game="archery_duel"\} ([\d.]+)'
-    found = re.search(name, gateway.get("/metrics").body)
-    assert found
-    return float(found[1])
 
 
 def test_a_game_over_its_rate_gets_its_rate_and_does_not_affect_others(gateway: Gateway) -> None:
@@ -263,7 +203,7 @@ def test_a_game_over_its_rate_gets_its_rate_and_does_not_affect_others(gateway: 
 
 
 def _send_for(gateway: Gateway, seconds: float, key: str) -> Counter[int]:
-    """Send batches one after another; gives the number of responses by status."""
+    """Send batches one after another. Return the number of responses by status."""
     ends, statuses = time.monotonic() + seconds, Counter[int]()
     while time.monotonic() < ends:
         statuses[gateway.send(body_of(events(BATCH)), gamelake_key=key).status] += 1

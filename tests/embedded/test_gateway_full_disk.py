@@ -10,7 +10,7 @@ import pytest
 from tests.embedded.gateway import Gateway, body_of, events
 from tests.embedded.small_disk import NoSmallDiskError, SmallDisk
 from tests.embedded.topic_records import ids_in
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.kafka import create_topic
 

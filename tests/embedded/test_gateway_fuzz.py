@@ -20,7 +20,7 @@ _REFUSALS = frozenset({400, 401, 413, 415})
 @pytest.fixture(scope="module")
 def gateway(open_gateway: Callable[..., Gateway]) -> Gateway:
     """The service with a small player cache, so that new players need no memory; it locks no client out."""
-    return open_gateway(INGEST_REMEMBERED_PLAYERS="10", INGEST_MAX_WRONG_SIGNATURES="0")
+    return open_gateway(INGEST_PLAYER_CACHE_BYTES="10240")
 
 
 def sent(gateway: Gateway, request: FuzzedRequest) -> Reply:

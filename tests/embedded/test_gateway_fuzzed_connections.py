@@ -20,7 +20,7 @@ from tests.embedded.gateway import Gateway, body_of, events
 from tests.embedded.stalled_clients import await_closed, connections
 from tests.embedded.test_metrics_endpoint import certificates
 from tests.embedded.topic_records import ids_in
-from tests.process_table import descendants_of
+from tests.support.process_table import descendants_of
 from tools.embedded import EmbeddedKafka
 from tools.embedded.ports import HOST
 
@@ -68,7 +68,6 @@ class Traffic:
         assert tls is not None
         for turn in self._turns(count):
             name = kinds[turn % len(kinds)]
-            # Few enough networks to be locked out for a part of the time.
             target = Target(self.gateway.port, tls, f"127.1.0.{random.randrange(1, 5)}")
             result = KINDS[name].send(target, random)
             self._count(name, result)
@@ -114,8 +113,6 @@ def gateway(open_gateway: Callable[..., Gateway], tmp_path_factory: pytest.TempP
     return open_gateway(
         certificates(tmp_path_factory.mktemp("certificates"), "ingest"),
         INGEST_BODY_SECONDS="3",
-        INGEST_MAX_WRONG_SIGNATURES="20",
-        INGEST_LOCKOUT_SECONDS="10",
     )
 
 

@@ -1,4 +1,4 @@
-"""Kafka's disk is lost: its successor gives new producers the ids of old ones, which go on writing."""
+"""Kafka's disk is lost: its successor gives new producers the ids of old ones, which continue writing."""
 
 import shutil
 from contextlib import ExitStack
@@ -8,7 +8,7 @@ import pytest
 
 from tests.embedded.gateway import Gateway, body_of, events
 from tests.embedded.topic_records import ids_in
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.kafka import create_topic
 

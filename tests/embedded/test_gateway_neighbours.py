@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.gateway.validation import JSON, PROTOBUF
+from services.gateway.events.validation import JSON, PROTOBUF
 from services.sdk.batches import delimited
 from tests.embedded.effort import fuzzing
 from tests.embedded.fuzzed_requests import as_protobuf
@@ -22,7 +22,7 @@ from tools.embedded import EmbeddedKafka
 @pytest.fixture(scope="module")
 def gateway(open_gateway: Callable[..., Gateway]) -> Gateway:
     """The service with a cache of one player: all others are new to it each time."""
-    return open_gateway(INGEST_REMEMBERED_PLAYERS="1")
+    return open_gateway(INGEST_PLAYER_CACHE_BYTES="1024")
 
 
 def a_new_player() -> str:

@@ -23,8 +23,8 @@ from tools.embedded.ports import HOST
 from tools.embedded.service import REPOSITORY
 
 DOCUMENT = REPOSITORY / "services/gateway/pages/openapi.yaml"
-# An invalid event among valid ones is no invalid request: the response is 200 and lists it. A 503 while Kafka is slow
-# is no error: the document has it, and no other 5xx.
+# An invalid event among valid ones does not make the request invalid: the response is 200 and lists it. A 503 while
+# Kafka is slow is not an error: the document has it, and no other 5xx.
 _EXCLUDED_CHECKS: list[CheckFunction] = [negative_data_rejection, not_a_server_error]
 _TIMEOUT_SECONDS = 20
 

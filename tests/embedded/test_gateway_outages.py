@@ -17,7 +17,7 @@ from tests.embedded.gateway import Gateway, Reply, body_of, events
 from tests.embedded.kafka_proxy import KafkaProxy
 from tests.embedded.topic_records import ids_in
 from tests.embedded.traffic import Traffic
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.kafka import create_topic
 from tools.embedded.ports import HOST, free_port

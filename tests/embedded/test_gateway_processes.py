@@ -11,8 +11,8 @@ import pytest
 
 from tests.embedded.gateway import LIMITED_KEY, Gateway, Reply, body_of, events
 from tests.embedded.topic_records import ids_in
-from tests.eventually import eventually
-from tests.process_table import descendants_of
+from tests.support.eventually import eventually
+from tests.support.process_table import descendants_of
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.kafka import create_topic, delete_topic
 
@@ -44,9 +44,7 @@ def gateway(tmp_path: Path, kafka: EmbeddedKafka, registry: EmbeddedRegistry, to
 
 
 def accepted(gateway: Gateway) -> int:
-    found = re.search(
-        rb'gamelake_ingest_events_accepted_total\{game="archery_duel"\} ([\d.]+)', gateway.get("/metrics").body
-    )
+    found = re.search(rb'gamelake_ingest_events_accepted_total\{game="archery_duel"\} ([\d.]+)', gateway.metrics())
     return int(float(found[1])) if found else 0
 
 
@@ -96,6 +94,6 @@ def set_quota(gateway: Gateway, events_per_day: int) -> None:
 
 
 def has_used(gateway: Gateway, share: float) -> bool:
-    """Whether all processes know that the limited key has used this share of its quota."""
-    found = re.search(rb"gamelake_ingest_quota_used_ratio{[^}]*} ([\d.]+)", gateway.get("/metrics").body)
+    """Return True if all processes know that the limited key has used this share of its quota."""
+    found = re.search(rb"gamelake_ingest_quota_used_ratio{[^}]*} ([\d.]+)", gateway.metrics())
     return found is not None and float(found[1]) == share

@@ -118,10 +118,16 @@ def test_a_slow_body_gets_408(gateway: Gateway) -> None:
 def test_all_pages_are_served(gateway: Gateway) -> None:
     gateway.send(body_of(events(3)))
 
-    pages = {path: gateway.get(path) for path in ("/", "/openapi.yaml", "/healthz", "/readyz", "/metrics")}
+    pages = {path: gateway.get(path) for path in ("/", "/openapi.yaml", "/healthz", "/readyz")}
 
     assert {path: reply.status for path, reply in pages.items()} == dict.fromkeys(pages, 200)
-    assert b'gamelake_ingest_events_accepted_total{game="archery_duel"}' in pages["/metrics"].body
+
+
+def test_metrics_are_served_at_a_port_of_their_own(gateway: Gateway) -> None:
+    gateway.send(body_of(events(3)))
+
+    assert gateway.get("/metrics").status == 404
+    assert b'gamelake_ingest_events_accepted_total{game="archery_duel"}' in gateway.metrics()
 
 
 def test_personal_data_is_only_in_the_vault_and_encrypted(gateway: Gateway, kafka: EmbeddedKafka, name: str) -> None:
@@ -136,7 +142,7 @@ def test_personal_data_is_only_in_the_vault_and_encrypted(gateway: Gateway, kafk
     assert (accepted, refused) == (3, [{"index": 0, "reason": "no_event_name", "field": "event_name"}])
     values = b"".join(records_in(kafka, name))
     files = b"".join(file.read_bytes() for file in gateway.folder.iterdir())
-    metrics = gateway.get("/metrics").body
+    metrics = gateway.metrics()
     for secret in secrets:
         assert secret.encode() not in values
         assert secret.encode() not in files

@@ -1,4 +1,4 @@
-"""Of ten thousand secrets sent to the gateway none is in a table, topic, database, log or response."""
+"""No secret of ten thousand that were sent to the gateway is in a table, topic, database, log or response."""
 
 import json
 import sqlite3
@@ -18,13 +18,13 @@ from tests.embedded.gateway import SECRET, Gateway
 from tests.embedded.lakehouse import ROOT, Lakehouse
 from tests.embedded.planted_secrets import ACCEPTED, GAME, REFUSED, REJECTED, Person
 from tests.embedded.topic_records import ids_in
-from tests.process_table import command_lines, descendants_of
+from tests.support.process_table import command_lines, descendants_of
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.kafka import create_topic
 from tools.embedded.service import REPOSITORY
 
 TOPIC = "events"
-# The name comes by standard input, which is not visible to others.
+# The name arrives through standard input, which is not visible to others.
 ASKED = ("--player", "-", "--game", GAME)
 BEFORE = 1  # the version of a table that has all rows
 PEOPLE, EACH = 1_700, 20
@@ -62,7 +62,8 @@ class Platform:
         """Write the service's pages and its processes' command lines to files."""
         seen = self.gateway.folder / "seen"
         seen.mkdir(exist_ok=True)
-        for path in ("/metrics", "/readyz", "/"):
+        (seen / "metrics").write_bytes(self.gateway.metrics())
+        for path in ("/readyz", "/"):
             (seen / f"page{path.replace('/', '-')}").write_bytes(self.gateway.get(path).body)
         pids = {self.gateway.process.pid} | descendants_of(self.gateway.process.pid)
         (seen / "processes").write_text(command_lines(pids))

@@ -19,7 +19,7 @@ from gamelake.privacy.vault.postgres_vault import PostgresVault
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.vault import StoredPlayer, Vault
 from tests.embedded.gateway import Gateway, body_of, events
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.postgres import EmbeddedPostgres
 from tools.embedded.service import REPOSITORY

@@ -5,9 +5,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from statistics import quantiles
 
-from gamelake.storage.delta_log import entry_path
-from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.store import Store
+from gamelake.delta.log.codec import entry_path
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.objects.store import Store
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 
@@ -34,7 +34,7 @@ def test_a_hot_game_delays_no_other_game(lakehouse: Lakehouse, sender: Sender) -
 
 
 def ages(lakehouse: Lakehouse, game: str, batches: list[BatchManifest]) -> list[float]:
-    """How old each event of a game was when its table had it."""
+    """Return how old each event of a game was when its table had it."""
     table = f"silver/{game.lower()}_events"
     rows = lakehouse.rows(table, "event_time", "kafka_partition", "kafka_offset").to_pylist()
     committed = dict(commits(lakehouse.store, table))

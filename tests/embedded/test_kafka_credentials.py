@@ -14,7 +14,7 @@ from gamelake.model.errors import KafkaUnavailableError
 from gamelake.observability.retention_health import topic_retention
 from gamelake.privacy.scan import Scanner
 from gamelake.privacy.scanned_topics import scan_topics
-from gamelake.privacy.search_terms import SearchTerms
+from gamelake.scans.search_terms import SearchTerms
 from services.provision.declarations import load_topics
 from services.provision.kafka import KafkaAdmin
 from services.provision.provisioning import ChangeLog, wait_for
@@ -22,8 +22,8 @@ from services.provision.topics import synchronize_rules, synchronize_topics, syn
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.secured_kafka import COMPOSE, SecuredKafka
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
-from tests.scraping import scrape
+from tests.support.eventually import eventually
+from tests.support.scraping import scrape
 from tools.embedded import EmbeddedRegistry
 from tools.embedded.ports import free_port
 from tools.embedded.process import ServiceMissingError
@@ -167,10 +167,10 @@ def test_an_unavailable_kafka_at_the_start_is_a_transient_error(lakehouse: Lakeh
 
 
 def test_maintenance_sees_retention_and_offsets_of_the_topic_but_no_records(secured: SecuredKafka) -> None:
-    access, partition = secured.access("upkeep"), TopicPartition(TOPIC, 0)
+    access, partition = secured.access("maintenance"), TopicPartition(TOPIC, 0)
     assert topic_retention(access, TOPIC) == timedelta(hours=168)
 
-    reader = Consumer({**access.for_clients(), "group.id": "spark-kafka-upkeep", "log_level": 0})
+    reader = Consumer({**access.for_clients(), "group.id": "spark-kafka-maintenance", "log_level": 0})
     earliest, end = reader.get_watermark_offsets(partition, timeout=10)
     reader.assign([TopicPartition(TOPIC, 0, earliest)])
     # It has no right to the group either, and hears of both.

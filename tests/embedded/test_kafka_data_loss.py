@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from gamelake.kafka import KafkaAccess
 from gamelake.model.errors import OffsetGapError
-from gamelake.storage.store import Location, Store
-from gamelake.streaming.checkpoint import CheckpointFolder
-from gamelake.streaming.kafka_source import SourceTopic
-from gamelake.streaming.runner import TriggerMode, run_until, start_writer
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.driver.checkpoint import CheckpointFolder
+from gamelake.streaming.driver.runner import TriggerMode, run_until, start_writer
+from gamelake.streaming.kafka.source import SourceTopic
 from tools.embedded import EmbeddedKafka
 from tools.embedded.kafka import create_topic, delete_topic
 
@@ -52,7 +52,7 @@ class Topic:
             answer.result(30)
 
     def read(self, meanwhile: Callable[[DataFrame], object] = lambda _: None) -> int:
-        """Run the query to the topic's end; give the number of records that its batches have read.
+        """Run the query to the topic's end. Return the number of records that its batches have read.
 
         Args:
             meanwhile: called with the rows of Spark's source once a batch is planned, before its records are read.

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from gamelake.kafka import KafkaAccess
 from gamelake.layers.bronze import HEADERS, RECORD_SCHEMA
-from gamelake.streaming.kafka_consumers import (
+from gamelake.streaming.kafka.consumers import (
     NativeConsumer,
     PartitionRange,
     PythonConsumer,
@@ -25,15 +25,16 @@ from gamelake.streaming.kafka_consumers import (
     Settings,
     has_native_consumer,
 )
-from gamelake.streaming.kafka_reader import FailureKind, RangeReader, ReadError
+from gamelake.streaming.kafka.reader import FailureKind, RangeReader, ReadError
 from tests.embedded.kafka_proxy import KafkaProxy
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded import EmbeddedKafka
 from tools.embedded.kafka import create_topic
 from tools.embedded.ports import HOST, free_port
 from tools.embedded.process import ServiceMissingError
 
 MIB = 2**20
+_ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 
 
 class MakeTopic(Protocol):
@@ -139,7 +140,8 @@ def in_order(records: pa.Table) -> pa.Table:
 def test_keys_values_headers_and_times_are_as_spark_reads_them(
     spark: SparkSession, kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf
 ) -> None:
-    name, sender = topic(3), producer(kafka)
+    # Kafka deletes records of such timestamps by its usual retention, which it checks every five minutes.
+    name, sender = topic(3, {"retention.ms": "-1"}), producer(kafka)
     headers: list[list[tuple[str, str | bytes | None]] | None] = [
         None,
         [],
@@ -156,6 +158,21 @@ def test_keys_values_headers_and_times_are_as_spark_reads_them(
 
     assert len(found) == 64
     assert in_order(found).equals(as_spark_reads(spark, kafka, name))
+
+
+def test_a_timestamp_that_no_calendar_has_becomes_the_time_of_reading(
+    kafka: EmbeddedKafka, topic: MakeTopic, reader_of: ReaderOf
+) -> None:
+    name, sender, began = topic(1, _ANY_TIME), producer(kafka), time.time()
+    sent = [1_700_000_000_000, 1_700_000_000_000_000, 2**63 - 1, 253_402_300_799_999]
+    for moment in sent:
+        sender.produce(name, b"value", partition=0, timestamp=moment)
+    assert sender.flush(60) == 0
+
+    found = read(reader_of(kafka, name), PartitionRange(0, 0, 4))["timestamp"].cast(pa.int64()).to_pylist()
+
+    assert [found[0], found[3]] == [sent[0] * 1000, sent[3] * 1000]
+    assert all(began <= each / 1_000_000 + 1 <= time.time() + 2 for each in found[1:3])
 
 
 def test_header_names_that_are_not_utf_8_cost_no_record(
@@ -335,7 +352,7 @@ class SecondBroker(EmbeddedKafka):
         super().__init__(directory)
         self._voters = properties(first.directory / "server.properties")["controller.quorum.voters"]
         cluster = properties(first.directory / "data" / "meta.properties")["cluster.id"]
-        # As Kafka's StorageTool formats the folder of a broker that is no controller.
+        # As Kafka's StorageTool formats the folder of a broker that is not a controller.
         identity = {"version": 1, "cluster.id": cluster, "node.id": 2, "directory.id": "c2Vjb25kLWJyb2tlci0xMg"}
         self._data.mkdir(parents=True)
         (self._data / "meta.properties").write_text("".join(f"{name}={value}\n" for name, value in identity.items()))

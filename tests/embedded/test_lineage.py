@@ -1,9 +1,10 @@
-"""What jobs leave behind can be inspected: their tables' lineage as events and as a page, and both notebooks.
+"""What jobs leave behind can be inspected: their tables' lineage as events and as a page, and the notebooks.
 
 One lakehouse serves all of it, for it takes two jobs to make.
 """
 
 import json
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,14 @@ def test_the_page_of_a_lakehouse_names_its_tables(lakehouse: Lakehouse) -> None:
         assert table in page
 
 
-@pytest.mark.parametrize(("name", "charts"), [("analyst", 5), pytest.param("engineer", 4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("name", "charts"),
+    [
+        ("analyst", 5),
+        pytest.param("engineer", 4, marks=pytest.mark.slow),
+        pytest.param("streaming", 1, marks=pytest.mark.slow),
+    ],
+)
 def test_a_notebook_runs_to_its_end_and_draws(lakehouse: Lakehouse, tmp_path: Path, name: str, charts: int) -> None:
     output = tmp_path / f"{name}.ipynb"
 
@@ -99,3 +107,5 @@ def test_a_notebook_runs_to_its_end_and_draws(lakehouse: Lakehouse, tmp_path: Pa
         assert "1 of 1 batches reconcile" in texts
         assert ", 0 of them different from silver" in texts
         assert f"topic/{lakehouse.topic}" in texts
+    if name == "streaming":
+        assert re.search(r"'(\d+) events counted, of \1 in silver'", texts)

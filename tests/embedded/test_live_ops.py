@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from gamelake.ledger.manifests import Manifests
+from gamelake.ledger.reconciliation import reconcile
 from gamelake.model.failpoints import Failpoint
 from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
-from gamelake.storage.manifests import Manifests
-from gamelake.storage.reconciliation import reconcile
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.live_ops import (
     Play,
@@ -134,7 +134,7 @@ def test_a_patch_that_breaks_purchases_is_reported_once_in_the_topic_and_the_tab
             for sells in [number < 15 and not (game == "Archery" and minute <= broken)]
         ]  # fmt: skip
         send_plays(sender, game, plays, now)
-    # The clock of the stream goes on: the last minutes are over.
+    # The clock of the stream continues: the last minutes are over.
     send_plays(sender, "Bingo", [Play(gamer="g1", ago=-0.5) for _ in range(100)], now)
 
     lakehouse.ingest("live_ops")

@@ -44,7 +44,7 @@ def test_a_lost_vault_loses_only_personal_data_and_its_backup_restores_all_but_t
     lose_the_vault(gateway)
     assert gateway.send(a_body(mail_at="new.example.org")).status == 503
 
-    # Started without it, the service goes on with new pseudonyms.
+    # Started without it, the service continues with new pseudonyms.
     gateway.process.stop()
     gateway.restart()
     anew = pseudonyms_after_playing(gateway)

@@ -12,22 +12,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 
+from gamelake.delta.appends import schema_of
+from gamelake.delta.listing import appended_tables, table_paths
+from gamelake.delta.log.codec import live_files
+from gamelake.delta.tables import open_table
+from gamelake.ledger.manifests import Manifests
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
-from gamelake.model.games import load_games
+from gamelake.objects.store import Store
+from gamelake.scans.datasets import dataset
+from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.refresh import Refreshed
 from gamelake.serving.gold.runner import GoldTables, attempt
-from gamelake.storage.appends import schema_of
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.listing import appended_tables, table_paths
-from gamelake.storage.manifests import Manifests
-from gamelake.storage.store import Store
-from gamelake.storage.tables import open_table
-from tests.delta_validator import problems
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender, an_event, contract_text, framed
-from tests.eventually import eventually
+from tests.support.delta_validator import problems
+from tests.support.eventually import eventually
 
 ROOT = Path(__file__).parents[2]
 BATCHES = int(os.environ.get("SOAK_BATCHES", "12"))
@@ -60,7 +60,7 @@ class Maintenance:
             self.vacuumed_files += vacuum.run().replaced_files
 
     def refresh_gold(self) -> None:
-        results = [attempt(each) for each in GoldTables(self.store, load_games(ROOT / "contracts/games.yaml")).now()]
+        results = [attempt(each) for each in GoldTables(self.store, load_gold(ROOT / "contracts/games.yaml")).now()]
         assert all(isinstance(each, Refreshed) for each in results), results
         self.refreshed += len(results)
 

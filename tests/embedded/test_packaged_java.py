@@ -19,7 +19,7 @@ _A_JOB = """
 import sys
 from pathlib import Path
 from gamelake.session import own_session
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
 
 folder, jars = sys.argv[1:]
 with own_session("packaged", Location(uri=f"file://{folder}"), Path(jars)) as spark:

@@ -9,22 +9,29 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
+from html import unescape
 from typing import Any, NoReturn
 
 import httpx2
 import pytest
-import yaml
+import urllib3
 
+from gamelake.observability.metrics.declared import metrics_file
 from monitoring.grafana.dashboards import PAGES
+from monitoring.grafana.files import GENERATED
+from monitoring.grafana.page import Page
 from monitoring.grafana.panels import MOST_SERIES, BarGauge, Panel, Stat, StateTimeline, Table, TimeSeries
+from services.portal.app import PortalApp
+from services.portal.dashboard_page import DashboardPages
+from services.portal.figures import figure_source
+from services.portal.metrics import metrics_of_process
+from services.portal.prometheus import Prometheus as PortalsPrometheus
+from services.portal.questions import Questions
+from services.portal.settings import PortalSettings
 from tests.embedded.panel_series import GONE_GAME, HANGING_QUERY, STEP, BadHour
 from tools.embedded.ports import free_port
 from tools.embedded.process import ChildProcess, Program
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-CONSOLES = REPOSITORY / "monitoring/prometheus/consoles"
-DECLARED = yaml.safe_load((REPOSITORY / "monitoring/metrics.yaml").read_text(encoding="utf-8"))["metrics"]
 RANGE_SECONDS = 40 * 60
 DECADE = 10 * 365 * 86_400
 
@@ -80,10 +87,6 @@ class Prometheus:
         found = self._asked("query_range", expression, start=self.end - RANGE_SECONDS, end=self.end, step=STEP)
         return [Series(each["metric"], [(float(at), float(text)) for at, text in each["values"]]) for each in found]
 
-    def console(self, name: str) -> str:
-        """A console page."""
-        return httpx2.get(f"{self.url}/consoles/{name}", timeout=30).raise_for_status().text
-
     def _asked(self, way: str, expression: str, **times: int) -> list[dict[str, Any]]:
         text = expression.replace("$__rate_interval", "1m").replace("$__range", f"{RANGE_SECONDS}s")
         text = re.sub(r"\$(query|game|table|title)", ".+", text)
@@ -103,16 +106,14 @@ def prometheus(
         missing_service("Prometheus is not installed")
     folder = tmp_path_factory.mktemp("prometheus")
     end = int(time.time()) // STEP * STEP
-    (folder / "series.txt").write_text(BadHour(end).exposition(DECLARED), encoding="utf-8")
+    (folder / "series.txt").write_text(BadHour(end).exposition(metrics_file().sources), encoding="utf-8")
     made = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "series.txt", "data"]
     subprocess.run(made, cwd=folder, check=True, capture_output=True)
     (folder / "prometheus.yml").write_text("{}", encoding="utf-8")
     address = f"127.0.0.1:{free_port()}"
     options = ("--config.file=prometheus.yml", "--storage.tsdb.path=data", f"--web.listen-address={address}")
-    command = ("prometheus", *options, f"--web.console.templates={CONSOLES}", f"--web.console.libraries={CONSOLES}")
-    server = ChildProcess(
-        Program(name="Prometheus", command=("env", "-C", str(folder), *command), log_file=folder / "log")
-    )
+    command = ("env", "-C", str(folder), "prometheus", *options)
+    server = ChildProcess(Program(name="Prometheus", command=command, log_file=folder / "log"))
     try:
         server.wait_until(lambda: _is_ready(f"http://{address}/-/ready"), timedelta(seconds=60))
         yield Prometheus(f"http://{address}", end)
@@ -180,7 +181,6 @@ def test_a_table_has_one_value_in_each_cell(prometheus: Prometheus, panel: Table
     of_first = {series.labels[panel.label] for series in prometheus.now(panel.columns[0].expr)}
     for column in panel.columns:
         found = prometheus.now(column.expr)
-        # A console page has a row for each result of the first column.
         assert {series.labels[panel.label] for series in found} <= of_first, column.name
         rows = [tuple(series.labels.get(label, "") for label in (panel.label, *panel.more_labels)) for series in found]
 
@@ -254,21 +254,50 @@ def test_an_alert_that_was_resolved_is_green_now_and_not_in_the_list(prometheus:
     assert set(cells(prometheus, "gamelake-services", "Alerts that fire")) == {"StreamStalled"}
 
 
-@pytest.mark.parametrize("name", sorted(path.relative_to(CONSOLES).as_posix() for path in CONSOLES.rglob("*.html")))
-def test_prometheus_serves_every_console_page(prometheus: Prometheus, name: str) -> None:
-    text = prometheus.console(name)
-
-    assert text.lstrip().startswith("<!DOCTYPE html>")
-    assert "</html>" in text
+@pytest.fixture
+def portal(prometheus: Prometheus) -> DashboardPages:
+    """The portal's pages at the end of the bad hour."""
+    return DashboardPages(GENERATED, PortalsPrometheus(prometheus.url, urllib3.PoolManager()), lambda: prometheus.end)
 
 
-def test_a_console_page_has_a_value_in_each_cell_of_a_table(prometheus: Prometheus) -> None:
-    text = prometheus.console("gamelake-maintenance.html")
-    rows = re.findall(r"<tr><td>task_\d+</td>(.+?)</tr>", text)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.uid)
+def test_the_portal_shows_every_panel_of_a_dashboard(portal: DashboardPages, page: Page) -> None:
+    text = portal.page(page.uid)
 
-    assert len(rows) == 12
-    assert all(len(re.findall(r"<td[^>]*>[^<]*(?:<span[^>]*>[^<]+</span>)?</td>", row)) == 5 for row in rows)
-    assert len(re.findall(r'data-value="[\d.e+-]+"', text)) > len(rows)
+    panels = [panel for row in page.rows for panel in row.panels]
+    assert [unescape(each) for each in re.findall("<caption>(.+?)</caption>", text)] == [each.title for each in panels]
+    runbooks = {name for panel in panels for name in panel.runbooks}
+    assert {name for name in runbooks if f'<a href="/documents/monitoring/runbooks/{name}/">' not in text} == set()
+    assert "{{" not in text
+    assert "NaN" not in text
+
+
+def test_the_portal_shows_the_lag_with_its_next_step_and_its_curve(portal: DashboardPages) -> None:
+    text = portal.page("gamelake-lag")
+
+    queries = re.findall(r'<th scope="row">(\w+)</th><td class="number">(?:<span class="bad">)?([^<]+)', text)
+    # The one that is furthest behind comes first.
+    assert queries[:3] == [
+        (HANGING_QUERY, "batch hangs: phases below"),
+        ("live_ops", "driver down: start it"),
+        ("ingest_events", "none"),
+    ]
+    curve = re.search(rf'<th scope="row">{HANGING_QUERY}</th><td><svg class="curve" .+?aria-label="(.+?)"', text)
+    assert curve
+    assert curve[1].endswith("to 0:11:40")
+    assert '<a href="/documents/monitoring/runbooks/StreamStalled/">StreamStalled</a></th>' in text
+
+
+def test_a_dashboard_without_prometheus_says_what_does_not_respond() -> None:
+    settings = PortalSettings.from_env(
+        {"PORTAL_PROMETHEUS_URL": f"http://127.0.0.1:{free_port()}", "PORTAL_DASHBOARDS": str(GENERATED)}
+    )
+    portal = PortalApp(settings, figure_source(settings), Questions(settings), metrics_of_process())
+
+    home, response = (portal.respond("GET", path, {"host": "127.0.0.1"}) for path in ("/", "/d/gamelake-lag"))
+
+    assert '<a href="/d/gamelake-lag">Stream lag</a>' in home.body
+    assert (response.status, "Prometheus does not respond" in response.body) == (503, True)
 
 
 def test_the_series_cover_more_games_than_a_legend_has_lines(prometheus: Prometheus) -> None:

@@ -14,8 +14,8 @@ from gamelake.privacy.vault.access import VaultAccess
 from gamelake.privacy.vault.postgres_vault import PostgresVault
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.vault import SealedData, Vault, VaultRefusedError, VaultUnavailableError
-from tests.vault_behaviour import OpenVault, VaultBehaviour, rows
-from tests.vault_keys import key_file
+from tests.support.vault_behaviour import OpenVault, VaultBehaviour, rows
+from tests.support.vault_keys import key_file
 from tools.embedded.postgres import EmbeddedPostgres
 
 

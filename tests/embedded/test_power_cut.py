@@ -9,12 +9,12 @@ from typing import NoReturn
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from gamelake.storage.manifests import Manifests
-from gamelake.storage.store import Location, Store
+from gamelake.ledger.manifests import Manifests
+from gamelake.objects.store import Location, Store
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.power_cut import NoPowerCutError, PowerCutDisk
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded import EmbeddedKafka
 from tools.embedded.kafka import SYNCED, UNSYNCED_TOPIC, create_topic
 
@@ -101,7 +101,7 @@ def test_a_power_cut_loses_acknowledged_records_only_where_kafka_does_not_sync(d
         for sender in senders:
             sender.start()
         eventually(lambda: all(len(sender.acknowledged) > ACKNOWLEDGED_BEFORE for sender in senders), timeout=60)
-        # Of what is acknowledged later, the power may have been gone before.
+        # The power may have been gone before anything later is acknowledged.
         acknowledged = [dict(sender.acknowledged) for sender in senders]
         disk.cut()
         kafka.kill()

@@ -30,7 +30,7 @@ ANONYMOUS = {"acks": "all"}
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a program ended and what it said."""
+    """The end of a program, and its output."""
 
     exit_code: int
     lines: list[str]
@@ -73,7 +73,7 @@ class Topic:
         return self.provision()
 
     def provision(self, **variables: str) -> Outcome:
-        """Bring Kafka in line with what the file says."""
+        """Bring Kafka in line with the file."""
         given = {
             "GAMELAKE_BOOTSTRAP_SERVERS": self.kafka.bootstrap_servers,
             "GAMELAKE_KAFKA_CA_FILE": str(self.kafka.authority),
@@ -116,7 +116,7 @@ class Topic:
 
 @pytest.fixture
 def declared(secured: SecuredKafka, tmp_path: Path) -> Topic:
-    """A topic that is not there yet."""
+    """A topic that does not exist yet."""
     return Topic(f"test-{uuid.uuid4().hex}", tmp_path / "topics.yaml", secured)
 
 

@@ -58,7 +58,7 @@ class Declared:
         (self.folder / f"postgres-{name}").write_text(f"username={name}\npassword={password}\n")
 
     def provision(self) -> int:
-        """Bring the server in line; gives the exit code."""
+        """Bring the server in line. Return the exit code."""
         address = conninfo_to_dict(self.postgres.uri("postgres"))
         environment = {
             **os.environ,
@@ -88,7 +88,7 @@ class Declared:
 
 @pytest.fixture
 def declared(postgres: EmbeddedPostgres, tmp_path: Path) -> Iterator[Declared]:
-    """Databases that are not there yet, and are gone after the test."""
+    """Databases that don't exist yet, and are gone after the test."""
     declared = Declared(postgres, tmp_path)
     yield declared
     for name in (declared.first, declared.second):

@@ -25,7 +25,13 @@ def test_replayed_dead_letters_land_once_though_the_replay_is_killed_repeatedly(
     assert lakehouse.reasons() == Counter({"unroutable": 40})
     lakehouse.games_file.write_text(GAMES)
 
-    for step in (Failpoint.AFTER_FILES, Failpoint.AFTER_TABLE_COMMIT):
+    steps = (
+        Failpoint.AFTER_FILES,
+        Failpoint.AFTER_MANIFEST,
+        Failpoint.AFTER_REPLAY_NOTICE,
+        Failpoint.AFTER_TABLE_COMMIT,
+    )
+    for step in steps:
         killed = lakehouse.start(job="replay", kill=step)
         assert killed.wait() == -signal.SIGKILL, killed.log_text()[-3000:]
     with lakehouse.ingesting():

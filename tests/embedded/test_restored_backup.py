@@ -1,4 +1,4 @@
-"""A whole platform is lost but for its tables, and comes back from a backup on an empty machine, with new processes."""
+"""A whole platform is lost except its tables, and comes back from a backup on an empty machine, with new processes."""
 
 import json
 import shutil
@@ -49,7 +49,7 @@ class Machine:
             gateway.process.stop()
 
     def play(self, gateway: Gateway) -> dict[str, str]:
-        """Each player sends an event and an address; gives what the players are called once the events are rows."""
+        """Each player sends an event and an address. Return what the players are called once the events are rows."""
         sent = [events(1, gamer_id=f"p{n}", personal={"email": f"p{n}@example.org"})[0] for n in range(PLAYERS)]
         assert gateway.send(body_of(sent)).result.accepted == PLAYERS
         self.sent += [str(event["event_id"]) for event in sent]
@@ -68,14 +68,14 @@ class Machine:
         return found
 
     def personal_data(self) -> list[int]:
-        """How many pieces of data each player has in the vault."""
+        """Return how many pieces of data each player has in the vault."""
         vault = SqliteVault(self.gateway_folder / "vault.db")
         counts = [len(vault.data_of(each)) for each in self.pseudonyms().values()]
         vault.close()
         return counts
 
     def run(self, module: str, *arguments: str) -> str:
-        """Run a program that ends well; gives what it printed."""
+        """Run a program that ends well. Return what it printed."""
         variables = {
             "GAMELAKE_VAULT": str(self.gateway_folder / "vault.db"),
             "GAMELAKE_VAULT_KEYS_FILE": str(self.gateway_folder / "vault-keys.yaml"),
@@ -106,7 +106,7 @@ def test_a_platform_with_only_its_tables_left_is_restored_and_continues(
     with lost.running() as gateway:
         before = lost.play(gateway)
         folder = lost.run("tools.backup", "make", "--to", str(tmp_path / "backups")).strip()
-        # The stream goes on, with batches that no backup knows of.
+        # The stream continues, with batches that no backup knows of.
         lost.play(gateway)
 
     new = Machine(tmp_path / "new", empty_registry.url, kafka, lost.lakehouse.topic)

@@ -12,7 +12,7 @@ from gamelake.model.failpoints import Failpoint
 from gamelake.model.naming import BRONZE_EVENTS, QUALITY, QUARANTINE, RELEASED, SILVER_EVENTS
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tests.unit.quality.rules_and_rows import a_rule, written
 
 NOT_BAD = a_rule("not_bad", "session_id <> 'bad'")

@@ -12,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from gamelake.schemas.compiler import compile_sources, message_at
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender, an_event, contract_text, framed
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded import EmbeddedRegistry
 
 

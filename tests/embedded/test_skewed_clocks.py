@@ -7,28 +7,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
 
 import pytest
 from deltalake import DeltaTable
 
+from gamelake.delta.listing import appended_tables
+from gamelake.ledger.manifests import Manifests
 from gamelake.maintenance.run_records import TaskRecord, TaskRecords
-from gamelake.model.games import load_games
 from gamelake.model.naming import SILVER_EVENTS
+from gamelake.objects.leases import Lease
 from gamelake.observability.health import HealthVerdict, examine_clocks
+from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.refresh import Refreshed
 from gamelake.serving.gold.runner import GoldTables, attempt
-from gamelake.serving.kpis.settings import KpiSettings
-from gamelake.storage.leases import Lease
-from gamelake.storage.listing import appended_tables
-from gamelake.storage.manifests import Manifests
-from gamelake.streaming.runner import TriggerMode
-from jobs import kpis
-from jobs.kpis import Asked
+from gamelake.serving.kpis.refresh import KpiRefresh
 from services.sdk import BatchOutcome, Client, Credentials, HttpTransport, Options
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.skewed_clock import SkewedClock
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded.gateway import EmbeddedGateway, GatewayBackend
 from tools.embedded.process import Program
 from tools.embedded.service import REPOSITORY
@@ -105,7 +101,7 @@ class Game:
         return (datetime.now(UTC) + self.ahead).timestamp()
 
     def play(self, count: int) -> list[str]:
-        """Send new events; gives their ids."""
+        """Send new events. Return their ids."""
         ids = [str(uuid.uuid4()) for _ in range(count)]
         self._send(ids)
         self.ids += ids
@@ -172,7 +168,6 @@ def test_events_tables_and_maintenance_are_right_though_each_process_has_another
         "GAMELAKE_SCHEDULE_FILE": str(a_schedule(lakehouse.directory, begun + DUE)),
         "GAMELAKE_MAINTENANCE_MEASURE_SECONDS": "0",
         "GAMELAKE_TRIGGER_SECONDS": "0.2",
-        "GAMELAKE_KPIS_PARTITIONS": "1",
     }
     ingesting = lakehouse.start(clock=driver)
     lakehouse.settings["GAMELAKE_BOOTSTRAP_SERVERS"] = ""
@@ -215,7 +210,7 @@ def ingest_while_clocks_jump(lakehouse: Lakehouse, game: Game, driver: SkewedClo
 
 
 def is_seen(lakehouse: Lakehouse, driver: SkewedClock, game: Game) -> bool:
-    """Whether the newest batch was decided by the driver's clock as it is now."""
+    """Return True if the newest batch was decided by the driver's clock as it is now."""
     ids = game.play(5)
     lakehouse.await_rows(SILVER_EVENTS, ids)
     (newest,) = Manifests(lakehouse.store, "ingest_events").last(1)
@@ -224,7 +219,7 @@ def is_seen(lakehouse: Lakehouse, driver: SkewedClock, game: Game) -> bool:
 
 def maintain_while_clocks_jump(lakehouse: Lakehouse, clock: SkewedClock) -> None:
     """A jump makes all tasks due; a holder of their lease keeps it; and each task runs once, though the time recurs."""
-    with Lease(lakehouse.store, "_gamelake/upkeep/lease", "maintenance in another process"):
+    with Lease(lakehouse.store, "_gamelake/maintenance/lease", "maintenance in another process"):
         clock.set(40 * MINUTE)
         eventually(lambda: "task_waits" in lakehouse.log.read_text(), timeout=60)
     eventually(lambda: all(each.runs_ok for each in records_of(lakehouse).values()), timeout=60)
@@ -237,7 +232,7 @@ def maintain_while_clocks_jump(lakehouse: Lakehouse, clock: SkewedClock) -> None
 
 
 def versions_can_be_read(lakehouse: Lakehouse, table: str) -> bool:
-    """Whether each version of a table can still be read: all are within the retention."""
+    """Return True if each version of a table can still be read: all are within the retention."""
     path = lakehouse.directory / "lake" / table
     newest = DeltaTable(path).version()
     rows = [DeltaTable(path, version=version).to_pyarrow_table().num_rows for version in range(newest + 1)]
@@ -246,17 +241,16 @@ def versions_can_be_read(lakehouse: Lakehouse, table: str) -> bool:
 
 def figures_of_gold(lakehouse: Lakehouse) -> int:
     """The events that gold counts."""
-    results = [attempt(each) for each in GoldTables(lakehouse.store, load_games(lakehouse.games_file)).now()]
+    results = [attempt(each) for each in GoldTables(lakehouse.store, load_gold(lakehouse.games_file)).now()]
     assert all(isinstance(each, Refreshed) for each in results), results
     return sum(lakehouse.rows(f"gold/{GAME}_player_agg", "event_count")["event_count"].to_pylist())
 
 
 def figures_of_kpis(lakehouse: Lakehouse) -> int:
-    """The events that the key figures count; none is late."""
-    settings = KpiSettings.from_env(lakehouse.environment())
-    kpis.run_stream(settings, lakehouse.session, Event(), Asked(TriggerMode.AVAILABLE_NOW))
+    """The events that the KPIs count; none is late."""
+    assert KpiRefresh(lakehouse.store)().failed == ()
     assert sum(lakehouse.rows("gold/kpi_late", "late")["late"].to_pylist()) == 0
-    return sum(lakehouse.rows("gold/kpi_hourly", "events")["events"].to_pylist())
+    return sum(lakehouse.rows("gold/kpi_daily", "events")["events"].to_pylist())
 
 
 def test_a_sender_whose_clock_is_wrong_is_refused_with_the_difference_and_the_remedy(

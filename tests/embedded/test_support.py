@@ -15,7 +15,7 @@ from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMEST
 from services.gateway.support_endpoint import signed_text
 from tests.embedded.gateway import KEY, SECRET, SUPPORT_KEY, Gateway, Reply, audit_topic_of, body_of, events
 from tests.embedded.topic_records import ids_in, records_in
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
 from tools.embedded.kafka import create_topic, delete_topic
 from tools.embedded.ports import HOST
@@ -255,5 +255,5 @@ def test_no_data_is_disclosed_and_no_player_is_erased_while_kafka_does_not_confi
 
 
 def exports_mail(gateway: Gateway, player: str) -> bool:
-    """Whether an export has the player's mail address."""
+    """Return True if an export has the player's mail address."""
     return MAIL.encode() in request(gateway, "GET", player, SUPPORT_KEY, SECRET).body

@@ -69,7 +69,7 @@ def lamps(socket_file: Path) -> Iterator[Lamps]:
 def portal(socket_file: Path) -> PortalApp:
     """A portal of which the switchboard may run or not."""
     settings = replace(PortalSettings.from_env({}), faults=FAULTS, switchboard=socket_file)
-    return PortalApp(settings, figure_source(settings), Questions(settings), metrics_of_process(settings.tls))
+    return PortalApp(settings, figure_source(settings), Questions(settings), metrics_of_process())
 
 
 def post(portal: PortalApp, path: str, more: Mapping[str, str] = {}) -> int:
@@ -178,7 +178,7 @@ def test_changes_happen_one_after_the_other(lamps: Lamps, socket_file: Path) -> 
 def test_the_socket_is_there_while_the_program_runs_and_its_folder_is_the_users_alone(socket_file: Path) -> None:
     with switchboard(socket_file, Lamps()):
         assert stat.S_IMODE(socket_file.parent.parent.stat().st_mode) == 0o700
-        # Of another user's portal, whose container has the folder.
+        # Another user's portal connects, whose container has the folder.
         assert stat.S_IMODE(socket_file.stat().st_mode) == 0o666
 
     assert not socket_file.exists()

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.model.dead_letter_reasons import DeadLetterReason
-from gamelake.storage.manifests import BatchManifest, Manifests
 from tests.embedded.lakehouse import Job, Lakehouse
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
-from tests.process_table import descendants_of
-from tests.scraping import Scraped, declared_names, scrape
+from tests.support.eventually import eventually
+from tests.support.process_table import descendants_of
+from tests.support.scraping import Scraped, declared_names, scrape
 from tests.unit.quality.rules_and_rows import a_rule, written
 from tools.embedded.ports import free_port
 

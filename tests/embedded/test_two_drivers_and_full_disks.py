@@ -6,11 +6,11 @@ from typing import NoReturn
 
 import pytest
 
-from gamelake.storage.manifests import Manifests
+from gamelake.ledger.manifests import Manifests
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 from tests.embedded.small_disk import NoSmallDiskError, SmallDisk
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 ENOUGH_MIB = 64
 

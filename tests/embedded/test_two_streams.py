@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from gamelake.ledger.generations import Generations
+from gamelake.ledger.manifests import Manifests
+from gamelake.ledger.reconciliation import streams_of
 from gamelake.model.errors import SettingsError
 from gamelake.model.failpoints import Failpoint
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS
-from gamelake.storage.generations import Generations
-from gamelake.storage.manifests import Manifests
-from gamelake.storage.reconciliation import streams_of
-from tests.embedded.lakehouse import Job, Lakehouse
+from gamelake.serving.gold.contract import load_gold
+from gamelake.serving.gold.refresh import Refreshed
+from gamelake.serving.gold.runner import GoldTables, attempt
+from tests.embedded.lakehouse import ROOT, Job, Lakehouse
 from tests.embedded.sending import Sender, an_event, contract_text, framed
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 STREAM, OTHER_STREAM = "ingest_events", "ingest_events_b"
 
@@ -59,7 +62,7 @@ def test_two_streams_of_one_lakehouse_lose_and_double_nothing_while_one_is_kille
             return killed.process.poll() is not None
 
         eventually(is_dead, timeout=120)
-        # The other stream goes on meanwhile, and while the killed one finishes its batch.
+        # The other stream continues meanwhile, and while the killed one finishes its batch.
         done = batches(lakehouse, STREAM)
         send(sender)
         eventually(lambda: batches(lakehouse, STREAM) > done, timeout=60)
@@ -69,7 +72,8 @@ def test_two_streams_of_one_lakehouse_lose_and_double_nothing_while_one_is_kille
         assert running.terminate() == 0, running.log_text()[-3000:]
     finally:
         end(running, killed)
-    lakehouse.ingest("kpis")
+    for table in GoldTables(lakehouse.store, load_gold(ROOT / "contracts/games.yaml")).now():
+        assert isinstance(attempt(table), Refreshed)
 
     sent = [*sender.ledger.event_ids, *other_sender.ledger.event_ids]
     assert lakehouse.event_ids(SILVER_EVENTS) == Counter(sent)

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.embedded.gateway import Gateway, body_of, events
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 BATCH = 20
 _END_SECONDS = 90

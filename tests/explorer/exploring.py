@@ -10,7 +10,7 @@ from tests.explorer.world import Deviation, Faults, Schedule, UnknownOptionError
 
 _RUNS_TO_SHRINK = 5_000
 
-# A case sets up processes in a world, and gives what is checked after the run; the check raises AssertionError.
+# A case sets up processes in a world, and returns the check to make after the run, which raises AssertionError.
 Case = Callable[[World], Callable[[], None]]
 
 
@@ -38,7 +38,7 @@ def run(case: Case, schedule: Schedule, faults: Faults) -> Run:
 
 
 def exhaustive(case: Case, faults: Faults, deviations: int) -> Iterator[Run]:
-    """Run every schedule with at most so many deviations from the default."""
+    """Run every schedule with at most this many deviations from the default."""
     waiting: list[Schedule] = [()]
     while waiting:
         schedule = waiting.pop()
@@ -54,7 +54,7 @@ def exhaustive(case: Case, faults: Faults, deviations: int) -> Iterator[Run]:
 
 
 def sampled(case: Case, faults: Faults, count: int, deviations: int, seed: int = 0) -> Iterator[Run]:
-    """Run random schedules with at most so many deviations; the same ones for a seed."""
+    """Run random schedules with at most this many deviations; the same ones for a seed."""
     chance = random.Random(seed)  # no secret
     first_widths = run(case, (), faults).widths
     for _ in range(count):
@@ -118,5 +118,5 @@ def explore(runs: Iterator[Run], case: Case, faults: Faults) -> int:
 
 
 def effort(count: int) -> int:
-    """How many schedules to try: times SCHEDULES_FACTOR, which `make test-long` sets."""
+    """Return how many schedules to try: times SCHEDULES_FACTOR, which `make test-long` sets."""
     return count * int(os.environ.get("SCHEDULES_FACTOR", "1"))

@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 import pytest
 
-from gamelake.storage.store import Location, Store, StoredObject
+from gamelake.objects.store import Location, Store, StoredObject
 from tests.explorer.world import calling_process, calling_world
 
 Result = TypeVar("Result")
@@ -177,7 +177,7 @@ class SimulatedEvent:
         self._is_set = False
 
     def is_set(self) -> bool:
-        """Whether it is set."""
+        """Return True if it is set."""
         return self._is_set
 
     def set(self) -> None:
@@ -185,7 +185,7 @@ class SimulatedEvent:
         self._is_set = True
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set; gives whether it is."""
+        """Wait until it is set. Return True if it is."""
         return calling_world().wait(self.is_set, timeout)
 
 

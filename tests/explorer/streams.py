@@ -16,37 +16,45 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame
 
+from gamelake.delta import appends, commits, tables
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.columns import conflicts
+from gamelake.delta.data_files import DataFile, encode_parquet
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import CommitOutcome, DeltaTables
 from gamelake.layers.identity import Identities
 from gamelake.layers.known_events import ANY_TIME, Events
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import GamelakeError, StoreError
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SILVER_EVENTS, events_folder, game_table
-from gamelake.storage import appends, commits, leases, tables
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.columns import conflicts
-from gamelake.storage.data_files import DataFile, encode_parquet
-from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange, TableFiles
-from gamelake.storage.store import Store
-from gamelake.storage.tables import CommitOutcome, DeltaTables
-from gamelake.streaming import batch, batch_commits, cross_source, dedup_window, duplicates
-from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.batch_records import BatchRecords
-from gamelake.streaming.cross_source import (
-    EVENTS_OF_FILES,
+from gamelake.objects import leases
+from gamelake.objects.store import Store
+from gamelake.streaming.dedup import cross_source, worker_memory
+from gamelake.streaming.dedup import window as dedup_window
+from gamelake.streaming.dedup.candidates import CandidateEvents
+from gamelake.streaming.dedup.cross_source import (
     ConcurrentFilesStream,
     ConcurrentStream,
-    CrossSourceDuplicateFilter,
     DecisionOrder,
 )
-from gamelake.streaming.decision import Decision
-from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
-from gamelake.streaming.duplicates import CandidateEvents, NoOpDuplicateFilter
-from gamelake.streaming.flood import FloodBreaker, FloodLimit
-from gamelake.streaming.kafka_source import PlannedOffsets, SourceTopic
+from gamelake.streaming.dedup.duplicates import DuplicateFilter
+from gamelake.streaming.dedup.identity_files import EVENTS_OF_FILES
+from gamelake.streaming.dedup.ingested import OtherSources
+from gamelake.streaming.dedup.window import DedupLimits, DedupWindow
+from gamelake.streaming.dedup.worker_memory import WorkerMemory
+from gamelake.streaming.driver import batch, batch_commits, recording, stopping
+from gamelake.streaming.driver.batch import FanOut, OpenStream
+from gamelake.streaming.driver.decision import Decision
+from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
+from gamelake.streaming.driver.roles import NoMemory, StreamMemory
+from gamelake.streaming.driver.stream import Stream
+from gamelake.streaming.driver.table_columns import TableColumns
+from gamelake.streaming.kafka.batch_records import BatchRecords
+from gamelake.streaming.kafka.source import PlannedOffsets, SourceTopic
 from gamelake.streaming.plan import DedupPlan, WrittenFile
-from gamelake.streaming.stream import Stream
-from gamelake.streaming.table_columns import TableColumns
 from tests.explorer.simulation import SimulatedTime, simulate
 from tests.explorer.tables import Lake, paths_in
 from tests.explorer.world import ReplyLostError, World, calling_process, calling_world
@@ -63,9 +71,8 @@ _REMEMBERED = timedelta(days=14)
 
 def simulated_lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
     """The lakehouse of streams, in the simulated world."""
-    simulate(
-        monkeypatch, appends, batch, batch_commits, commits, cross_source, dedup_window, duplicates, leases, tables
-    )
+    driver = (batch, batch_commits, recording, stopping)
+    simulate(monkeypatch, appends, *driver, commits, cross_source, dedup_window, worker_memory, leases, tables)
     return Lake(monkeypatch, tables)
 
 
@@ -132,9 +139,10 @@ class _Decider:
     level: pa.DataType | None = None
     written: int = 0
 
-    def learn(self, columns: Mapping[str, pa.Schema]) -> None:
+    def learn(self, columns: Mapping[str, pa.Schema]) -> bool:
         """As Decider's."""
         self.columns.learn(columns)
+        return True
 
     def decide(self, records: BatchRecords, planned: PlannedOffsets, plan: object) -> Decision:
         """Write files for a batch's new events."""
@@ -184,8 +192,7 @@ def _candidates(ids: Sequence[str]) -> CandidateEvents:
 def _events(seed: str, ids: Sequence[str]) -> Events:
     """The identities of events, as the stream of files keeps them."""
     seen = _candidates(ids)
-    high, rest = Identities(seed).of(seen.tables, seen.codes, seen.events.column("event_id"))
-    return Events.of(high, rest, np.full(len(ids), ANY_TIME, np.int64))
+    return seen.identified(Identities(seed), np.full(len(ids), ANY_TIME, np.int64))
 
 
 @dataclass
@@ -195,6 +202,7 @@ class Streams:
     Attributes:
         levels: see `_Decider.level`; with them tables are written by the platform's own commits, else each is one step.
         days: by stream, on which day of the world's clock each batch comes; all at once if there are none.
+        small_files: as of `DedupLimits`, for the stream of files.
     """
 
     world: World
@@ -202,6 +210,7 @@ class Streams:
     batches: dict[str, list[list[str]]]
     levels: Mapping[str, pa.DataType] = field(default_factory=dict)
     days: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    small_files: int = 256
 
     def __post_init__(self) -> None:
         """Open both streams, and plan their batches as Spark does."""
@@ -219,7 +228,7 @@ class Streams:
         """The driver of a stream, from its start to the end of its last batch."""
         stream = Stream(self.store, name, TOPIC)
         generation = stream.open(TOPIC_ID)
-        tables = DeltaTables(self.plain.location) if self.levels else cast("DeltaTables", self.one_step)
+        tables = stream_tables(self.plain.location) if self.levels else cast("DeltaTables", self.one_step)
         schema = tables.schema(SILVER_EVENTS)
         columns = TableColumns({SILVER_EVENTS: schema} if schema is not None else {})
         other = ConcurrentStream(self.store, FILES if name == KAFKA else KAFKA)
@@ -234,7 +243,7 @@ class Streams:
             self.levels.get(name),
         )
         source = OpenStream(stream, generation, tables, cast("SourceTopic", _Topic()))
-        window = self._window(stream) if name == FILES and self.days else None
+        window: StreamMemory[DedupPlan | None] = self._window(stream) if name == FILES and self.days else NoMemory()
         breaker = FloodBreaker(FloodLimit())
         fan_out: FanOut[DedupPlan] = FanOut(source, decider, breaker, Failpoints(), window, order)
         for number, ids in enumerate(self.batches[name]):
@@ -243,14 +252,15 @@ class Streams:
             fan_out(cast("DataFrame", ids), number)
 
     def _window(self, stream: Stream) -> DedupWindow:
-        window = DedupWindow(self.store, FILES, DedupLimits(window=_REMEMBERED))
+        limits = DedupLimits(window=_REMEMBERED, small_files=self.small_files)
+        window = DedupWindow(self.store, FILES, limits, lambda: round(SimulatedTime.time() * 1_000_000))
         window.resume(stream.manifests)
         return window
 
     def _taken(self, files: ConcurrentFilesStream, ids: Sequence[str]) -> set[str]:
         """What a worker that has just started finds of events in the identity files of the other stream."""
-        cross_source._memories.clear()  # noqa: SLF001 # a worker's memory
-        found = CrossSourceDuplicateFilter(NoOpDuplicateFilter(), files.taken, self.store).duplicates(_candidates(ids))
+        others = OtherSources(files.taken, self.store, WorkerMemory())
+        found = DuplicateFilter(others=others).duplicates(_candidates(ids))
         return {each for each, is_taken in zip(ids, found, strict=True) if is_taken}
 
     def _in_silver(self, kafka: ConcurrentStream) -> set[str]:

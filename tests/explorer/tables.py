@@ -12,8 +12,8 @@ import pytest
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
 
-from gamelake.storage.delta_log import Action, FileEntry, contents_of, decode_entry, following_entries
-from gamelake.storage.store import Location, Store
+from gamelake.delta.log.codec import Action, FileEntry, contents_of, decode_entry, following_entries
+from gamelake.objects.store import Location, Store
 from tests.explorer.simulation import MemoryStore, ScheduledStore
 from tests.explorer.world import World, calling_world
 
@@ -21,7 +21,7 @@ Objects = Mapping[str, tuple[bytes, float]]
 
 
 class MemoryTable:
-    """A version of a table, with what the platform asks of a `DeltaTable`.
+    """A version of a table, with the parts of `DeltaTable` that the platform uses.
 
     `test_a_table_in_memory_says_what_delta_rs_says_of_it` compares both. It reads the log from its first entry on.
     """

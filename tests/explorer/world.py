@@ -1,7 +1,7 @@
 """A simulated world for the platform's own code: its processes, their threads, a clock, and who is next to run.
 
 Each operation on the simulated store, each sleep and each wait is a point at which the world decides what happens next:
-the same thread goes on (the default), another one runs, the process stalls or is killed, or the reply to the operation
+the same thread continues (the default), another runs, the process stalls or is killed, or the reply to the operation
 is lost. A schedule is the list of the decisions that differ from the default, so a short one can be read and kept.
 
 Only one thread runs at any time, and nothing depends on real time or chance: a schedule always gives the same run.
@@ -30,7 +30,7 @@ class ReplyLostError(OSError):
 
 
 class EndlessRunError(AssertionError):
-    """A run that never ends: all threads wait, or they go on for ever."""
+    """A run that never ends: all threads wait, or they continue for ever."""
 
 
 class UnknownOptionError(LookupError):
@@ -58,7 +58,7 @@ class Faults:
         stalls: pauses of a whole process.
         lost_replies: writes that succeed although their process gets an error.
         stall_seconds: the length of a pause, by the world's clock.
-        clock_jumps: how often the time of day of a process's machine changes; its monotonic clock goes on.
+        clock_jumps: how often the time of day of a process's machine changes; its monotonic clock continues.
         jump_seconds: by how much, forwards or backwards.
     """
 
@@ -73,7 +73,7 @@ class Faults:
 
 @dataclass(eq=False, slots=True)
 class _Task:
-    """A thread of a process. `wakes` is when it goes on by itself; `is_due` says whether it can go on already."""
+    """A thread of a process. `wakes` is when it advances by itself; `is_due` says whether it can continue already."""
 
     process: "Process"
     name: str
@@ -182,7 +182,7 @@ class World:
         self._pause(task, f"sleep {seconds:g}")
 
     def wait(self, is_due: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Let the calling thread wait for a condition; gives whether it is true."""
+        """Let the calling thread wait for a condition. Return True if it is true."""
         task = self._calling()
         task.is_due = is_due
         task.wakes = None if timeout is None else self.now + timeout
@@ -194,7 +194,7 @@ class World:
         return self.now + self._calling().process.skew
 
     def spawn(self, name: str, body: Callable[[], object]) -> Callable[[], bool]:
-        """Start a thread in the calling process; gives a function that says whether it has ended."""
+        """Start a thread in the calling process. Return a function that says whether it has ended."""
         process = self._calling().process
         task = self._add(process, name, body)
         return lambda: task.has_ended
@@ -217,7 +217,7 @@ class World:
             body()
         except KilledError:
             return
-        except BaseException as error:  # the test has to see it, and the others have to go on
+        except BaseException as error:  # the test has to see it, and the others have to continue
             self._problem = self._problem or error
         task.has_ended = True
         self._hand_over(task)
@@ -293,7 +293,7 @@ class World:
                 return ready[0]
             if number < len(ready):
                 task = ready[number]
-                self._note(f"{task.process.name} ({task.name}) goes on")
+                self._note(f"{task.process.name} ({task.name}) continues")
                 return task
             name, what, take = others[number - len(ready)]
             if number:
@@ -303,7 +303,7 @@ class World:
                 return taken
 
     def _chosen(self, width: int) -> int:
-        """The number of the option that the schedule takes at the next point, which has so many."""
+        """Return the number of the option that the schedule takes at the next point, which has `width` options."""
         point = len(self.widths)
         if point >= _MOST_POINTS:
             raise EndlessRunError(f"no end after {_MOST_POINTS} points")
@@ -317,7 +317,7 @@ class World:
         self.trace.append(f"{self.now:7.2f} -- {what}")
 
     def _options(self, task: _Task | None) -> list[_Option]:
-        """What can happen next, besides that a thread goes on; `task` is the one that may have a fault."""
+        """What can happen next, besides that a thread continues; `task` is the one that may have a fault."""
         options = [
             _Option(name, "was killed, and its request arrives", partial(self._arrive, number))
             for number, (name, _) in enumerate(self._late)

@@ -16,8 +16,8 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from gamelake.storage.reconciliation import Reconciliation, reconcile
-from gamelake.storage.store import Location, Store, shared_credentials
+from gamelake.ledger.reconciliation import Reconciliation, reconcile
+from gamelake.objects.store import Location, Store, shared_credentials
 from services.sdk import HttpTransport, Reply, UnreachableError
 from tests.stack.game import Game, an_event, credentials_of
 
@@ -122,7 +122,7 @@ class Load:
         assert load._failures == []
 
     def has_sent(self, batches: int) -> Callable[[], bool]:
-        """Whether so many more batches are acknowledged since this was called."""
+        """Return True if so many more batches are acknowledged since this was called."""
         target = self.acknowledged_batches + batches
         return lambda: self.acknowledged_batches >= target or bool(self._failures)
 
@@ -159,7 +159,7 @@ class Cluster:
         }
 
     def is_ready(self, component: str, *, but: frozenset[str] = frozenset()) -> bool:
-        """Whether a component has pods other than these, and all are ready."""
+        """Return True if a component has pods other than these, and all are ready."""
         pods = {name: ready for name, ready in self.pods(component).items() if name not in but}
         return bool(pods) and all(pods.values())
 
@@ -185,7 +185,7 @@ class Cluster:
         return Location(uri="s3://lakehouse", options=options)
 
     def event_ids(self) -> Counter[str]:
-        """How often each event stands in silver; none while there is no table."""
+        """Return how often each event stands in silver; none while there is no table."""
         location = self.lakehouse
         try:
             table = DeltaTable(location.child("silver/events"), storage_options=dict(location.options))

@@ -36,7 +36,7 @@ finish() {
   local code=$?
   [ "$code" = 0 ] || keep_logs
   if [ "${KEEP:-}" = 1 ]; then
-    echo "The cluster goes on: export KUBECONFIG=$KUBECONFIG; deploy/kubernetes/cluster.sh down $folder ends it."
+    echo "The cluster continues: export KUBECONFIG=$KUBECONFIG; deploy/kubernetes/cluster.sh down $folder ends it."
   else
     deploy/kubernetes/cluster.sh down "$folder" || true
   fi
@@ -46,14 +46,14 @@ finish() {
 install_chart() { # TAG
   kubectl create namespace "$GAMELAKE_TEST_NAMESPACE"
   kubectl label namespace "$GAMELAKE_TEST_NAMESPACE" pod-security.kubernetes.io/enforce=restricted
-  in_namespace create secret generic gamelake-secrets --from-file=compose/secrets >/dev/null
+  in_namespace create secret generic gamelake-secrets --from-file=compose/secrets --from-file=ingest-keys=compose/secrets/ingest-keys/keys.yaml >/dev/null
   "$HELM" install gamelake "$GAMELAKE_TEST_CHART" --namespace "$GAMELAKE_TEST_NAMESPACE" --values deploy/helm/values/trial.yaml \
     --values tests/kubernetes/values.yaml --set "image.tag=$1" --wait --timeout "$patience"
 }
 
 if ! docker info >/dev/null 2>&1; then
   echo "make test-kubernetes: the Docker engine does not respond; run make doctor." >&2
-  # Locally that is no failure of the code; in CI it is one.
+  # Locally that is not a failure of the code; in CI it is one.
   [ "${CI:-}" = true ] && exit 1
   exit 0
 fi

@@ -1,7 +1,7 @@
 """The ledger on Kubernetes: events go in through the gateway while pods are lost and the release is upgraded."""
 
-from tests.eventually import eventually
 from tests.kubernetes.platform import Cluster, Load
+from tests.support.eventually import eventually
 
 BATCHES = 15
 READY_SECONDS = 600
@@ -11,7 +11,7 @@ CHANGED_SETTINGS = {
     "drivers.ingest-events.settings.GAMELAKE_CHUNK_RECORDS": "40000",
     "gateway.settings.INGEST_MAX_EVENTS": "4000",
 }
-OTHERS = ("drivers.ingest-files", "drivers.gold", "drivers.kpis", "drivers.live-ops", "delivery", "audit")
+OTHERS = ("drivers.ingest-files", "drivers.gold", "drivers.live-ops", "delivery", "audit")
 
 
 def test_lost_executors_a_lost_driver_and_an_upgrade_lose_nothing_and_double_nothing(cluster: Cluster) -> None:

@@ -10,15 +10,15 @@ from google.protobuf.message_factory import GetMessageClass
 from pyspark.sql import SparkSession
 
 from benchmarks.spark import FrameRecords
-from gamelake.model.games import GamesContract, GameSpec, UnlistedGames
+from gamelake.contract.games import GamesContract, GameSpec, UnlistedGames
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.tables import DeltaTables
+from gamelake.objects.store import Location, Store
 from gamelake.quality.rules_in_force import RulesInForce
 from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
 from gamelake.schemas.schema_cache import schema_path
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.decision import Decider, Decision, Parallelism
-from gamelake.streaming.kafka_source import PlannedOffsets
+from gamelake.streaming.driver.decision import Decider, Decision, Parallelism
+from gamelake.streaming.kafka.source import PlannedOffsets
 from gamelake.streaming.plan import TaskPlan
 
 PROTO = Path(__file__).parents[2] / "contracts" / "proto" / "v1" / "game_event.proto"
@@ -54,7 +54,7 @@ class KnownSchemas:
         return Location(uri=f"file://{self.folder}")
 
     def add(self, extra_field: str = "") -> int:
-        """Make known a game event with one more field; gives the schema's id."""
+        """Make known a game event with one more field. Return the schema's id."""
         source = PROTO.read_text().replace("string device_id = 6;", f"string device_id = 6;\n  {extra_field}")
         self.count += 1
         descriptors = compile_sources({ROOT_FILE: source})
@@ -93,7 +93,7 @@ class KnownSchemas:
 
 
 def as_frame(spark: SparkSession, records: Sequence[PlannedRecord], partitions: int = 2) -> FrameRecords:
-    """The records as tasks get them, spread over so many Spark partitions in order."""
+    """Return the records as tasks get them, spread over a number of Spark partitions in order."""
     rows = [(b"k", record.value, 0, record.offset, NOW, None) for record in records]
     return FrameRecords(spark.createDataFrame(rows, RECORD_TYPES).repartitionByRange(partitions, "offset"))
 

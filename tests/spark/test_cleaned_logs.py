@@ -6,11 +6,11 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from gamelake.delta.log.table_log import TableLog
+from gamelake.ledger.reconciliation import reconcile
 from gamelake.maintenance.log_cleanup import LogCleanup
-from gamelake.storage.reconciliation import reconcile
-from gamelake.storage.table_log import TableLog
-from tests.player_tables import SILVER
-from tests.stream_history import TABLES, StreamHistory
+from tests.support.player_tables import SILVER
+from tests.support.stream_history import TABLES, StreamHistory
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("checkpoints_at_once")]
 FIRST, LATER = 60, 20

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from gamelake.delta.tables import DeltaTables
+from gamelake.ledger.clones import CloneKind, Clones
+from gamelake.objects.store import Location, Store
 from gamelake.recovery.cloning import Cloning
-from gamelake.storage.clones import CloneKind, Clones
-from gamelake.storage.player_rows import PlayerFilter
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables
-from tests.player_tables import SILVER, append, players_in
+from gamelake.scans.player_rows import PlayerFilter
+from tests.support.player_tables import SILVER, append, players_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 

@@ -14,12 +14,12 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from gamelake.contract.games import load_games
 from gamelake.maintenance import compaction_run
 from gamelake.maintenance.compaction_run import CompactionRun, CompactionScope
-from gamelake.model.games import load_games
 from jobs.compact import compact_with_spark
 from tests.conftest import JARS
-from tests.silver_events import Event, Silver
+from tests.support.silver_events import Event, Silver
 
 REPOSITORY = Path(__file__).parents[2]
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
@@ -104,7 +104,7 @@ def test_a_larger_amount_is_compacted_in_the_tasks_of_a_spark_job(spark: SparkSe
 
 
 def test_what_is_too_large_without_spark_is_left_with_the_command_that_packs_it(silver: Silver) -> None:
-    # Half a mebibyte each, of what no compression makes smaller: two of them are more than one may hold here.
+    # Half a mebibyte each, which no compression makes smaller: two of them are more than one may hold here.
     for number in range(2):
         silver.append([Event(at=YESTERDAY, gamer=secrets.token_hex(600_000), session=f"s{number}")])
 

@@ -9,11 +9,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.tables import CommitOutcome, DeltaTables
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.tables import CommitOutcome, DeltaTables
-from tests.eventually import eventually
-from tests.player_tables import SILVER, an_entry, players_in, store_in
+from tests.support.eventually import eventually
+from tests.support.player_tables import SILVER, an_entry, players_in, store_in
 
 PLAYER = "a" * 32
 RUNS = 2
@@ -24,7 +24,7 @@ def test_no_append_fails_while_spark_and_we_optimize_in_turns(spark: SparkSessio
     store, stop = store_in(tmp_path), Event()
     path = f"{tmp_path}/{SILVER.name}"
 
-    # As often as batches come: Spark takes longer than a tenth of a second to put its entry behind the newest one.
+    # As often as batches come: Spark takes longer than 100 ms to put its entry behind the newest one.
     def append_on() -> int:
         batch = 0
         with DeltaTables(store.location) as tables:
@@ -46,7 +46,7 @@ def test_no_append_fails_while_spark_and_we_optimize_in_turns(spark: SparkSessio
         stream = pool.submit(append_on)
         try:
             for _ in range(RUNS):
-                # Nothing is raised: an append since then is no conflict for either.
+                # Nothing is raised: an append since then is not a conflict for either.
                 await_files()
                 spark.sql(f"OPTIMIZE delta.`{path}`")
                 await_files()

@@ -11,18 +11,18 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from benchmarks.spark import FrameRecords
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.held_tables import stream_tables
 from gamelake.model.errors import OffsetGapError, SplitPartitionError
 from gamelake.model.failpoints import Failpoints
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.cross_source import NoOpDecisionOrder
-from gamelake.streaming.decision import Decision
-from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
-from gamelake.streaming.flood import FloodBreaker, FloodLimit
-from gamelake.streaming.kafka_source import PlannedOffsets
-from gamelake.streaming.stream import Stream
+from gamelake.objects.store import Store
+from gamelake.streaming.dedup.cross_source import NoOpDecisionOrder
+from gamelake.streaming.dedup.window import DedupLimits, DedupWindow
+from gamelake.streaming.driver.batch import FanOut, OpenStream
+from gamelake.streaming.driver.decision import Decision
+from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
+from gamelake.streaming.driver.stream import Stream
+from gamelake.streaming.kafka.source import PlannedOffsets
 from tests.spark.records import KnownSchemas, PlannedRecord, as_frame, commit, planned
 from tests.unit.streaming.streams import log_batch
 
@@ -37,7 +37,7 @@ def test_every_record_of_every_task_is_a_row_or_a_dead_letter(spark: SparkSessio
     values = [schemas.value(plain, f"e{n}", ("Archery", "Bingo", "Curling")[n % 3]) for n in range(90)]
     records = [PlannedRecord(n, value) for n, value in enumerate([*values, b"poison", b""])]
 
-    with DeltaTables(schemas.location) as tables:
+    with stream_tables(schemas.location) as tables:
         decision = schemas.decider(tables).decide(as_frame(spark, records, 3), planned(records))
 
     rows = {entry.table: entry.rows for entry in decision.tables}
@@ -57,7 +57,7 @@ def test_a_small_batch_writes_one_file_per_table(spark: SparkSession, schemas: K
     plain = schemas.add()
     records = [PlannedRecord(n, schemas.value(plain, f"e{n}", ("Archery", "Bingo")[n % 2])) for n in range(50)]
 
-    with DeltaTables(schemas.location) as tables:
+    with stream_tables(schemas.location) as tables:
         decision = schemas.decider(tables, tasks=1).decide(as_frame(spark, records, 4), planned(records))
 
     assert {len(entry.files) for entry in decision.tables} == {1}
@@ -71,7 +71,7 @@ def test_two_tasks_that_disagree_on_a_column_are_run_again_and_the_older_schema_
     second = [PlannedRecord(n + 10, schemas.value(as_flag, f"flag-{n}", "Archery")) for n in range(10)]
     records = first + second
 
-    with DeltaTables(schemas.location) as tables:
+    with stream_tables(schemas.location) as tables:
         decision = schemas.decider(tables).decide(as_frame(spark, records), planned(records))
         commit(tables, decision, 0)
 
@@ -104,7 +104,10 @@ def test_records_that_conflict_with_columns_added_by_another_writer_become_dead_
     def records(schema_id: int, name: str) -> list[PlannedRecord]:
         return [PlannedRecord(n, schemas.value(schema_id, f"{name}-{n}", "Archery")) for n in range(5)]
 
-    with DeltaTables(schemas.location) as tables, DeltaTables(schemas.location) as others:
+    with (
+        stream_tables(schemas.location) as tables,
+        stream_tables(schemas.location) as others,
+    ):
 
         def decided(taken: list[PlannedRecord]) -> Decision:
             return schemas.decider(others, ["silver/archery_events"]).decide(as_frame(spark, taken), planned(taken))
@@ -130,7 +133,10 @@ def test_records_outside_the_plan_stop_the_batch(spark: SparkSession, schemas: K
     plain = schemas.add()
     records = [PlannedRecord(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(10)]
 
-    with DeltaTables(schemas.location) as tables, pytest.raises(OffsetGapError, match="planned were 0 to 4"):
+    with (
+        stream_tables(schemas.location) as tables,
+        pytest.raises(OffsetGapError, match="planned were 0 to 4"),
+    ):
         schemas.decider(tables).decide(as_frame(spark, records), PlannedOffsets({0: 0}, {0: 5}))
 
 
@@ -138,7 +144,7 @@ def test_a_batch_that_is_committed_twice_is_there_once(spark: SparkSession, sche
     plain = schemas.add()
     records = [PlannedRecord(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(10)]
 
-    with DeltaTables(schemas.location) as tables:
+    with stream_tables(schemas.location) as tables:
         decision = schemas.decider(tables).decide(as_frame(spark, records), planned(records))
         commit(tables, decision, 0)
         commit(tables, decision, 0)
@@ -151,7 +157,7 @@ def test_an_event_that_comes_twice_is_one_row_and_counted(spark: SparkSession, s
     records = [PlannedRecord(n, schemas.value(plain, f"e{n % 10}", ("Archery", "Bingo")[n % 2])) for n in range(30)]
     window = DedupWindow(Store(schemas.location), "events", DedupLimits())
 
-    with DeltaTables(schemas.location) as tables:
+    with stream_tables(schemas.location) as tables:
         frame = as_frame(spark, records, 1)
         decision = schemas.decider(tables).decide(frame, planned(records), window.plan("seed", 0))
 
@@ -168,5 +174,8 @@ def test_a_kafka_partition_in_two_tasks_is_refused_where_duplicates_matter(
     records = [PlannedRecord(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(20)]
     window = DedupWindow(Store(schemas.location), "events", DedupLimits())
 
-    with DeltaTables(schemas.location) as tables, pytest.raises(SplitPartitionError, match="partition 0"):
+    with (
+        stream_tables(schemas.location) as tables,
+        pytest.raises(SplitPartitionError, match="partition 0"),
+    ):
         schemas.decider(tables).decide(as_frame(spark, records), planned(records), window.plan("seed", 0))

@@ -7,10 +7,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from gamelake.contract.games import load_games
+from gamelake.delta.tables import DeltaTables
 from gamelake.layers.comments import EventComments
-from gamelake.model.games import load_games
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
+from gamelake.objects.store import Store
 from tests.spark.records import KnownSchemas, PlannedRecord, as_frame, commit, planned
 
 CONTRACT = load_games(Path("contracts/games.yaml"))

@@ -15,12 +15,14 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.data_files import write_rows
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json
-from tests.engines import (
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.columns import delta_schema_json
+from gamelake.delta.data_files import write_rows
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables
+from gamelake.objects.store import Location, Store
+from tests.spark.records import KnownSchemas, PlannedRecord, as_frame, commit, planned
+from tests.support.engines import (
     COMPARISONS,
     InDataFusion,
     InDuckDB,
@@ -31,8 +33,7 @@ from tests.engines import (
     OtherEngine,
     Place,
 )
-from tests.engines_of_users import ENGINES
-from tests.spark.records import KnownSchemas, PlannedRecord, as_frame, commit, planned
+from tests.support.engines_of_users import ENGINES
 
 TABLES = ("bronze/events", "silver/events", "silver/archery_events", "silver/bingo_events", "dead_letters/events")
 Rows = list[tuple[object, ...]]
@@ -211,7 +212,7 @@ FIRST = len(ROWS) // 3
 
 @pytest.fixture(scope="module")
 def all_values(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table with a file for each of `ROWS`, committed in three batches, of which the last adds a column."""
+    """A table with a file for each of `ROWS`, committed in three batches; the last one adds a column."""
     folder = tmp_path_factory.mktemp("values")
     store, partition_by = Store(Location(uri=folder.as_uri())), ("event_date", "platform")
     parts = pa.schema({"event_date": pa.date32(), "platform": pa.string()})

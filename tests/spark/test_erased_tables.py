@@ -9,11 +9,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from gamelake.privacy.erasure import plan_purge
+from gamelake.delta.tables import DeltaTables
+from gamelake.privacy.lake_erasure import plan_purge
 from gamelake.privacy.row_eraser import RowEraser
-from gamelake.storage.player_rows import PlayerFilter
-from gamelake.storage.tables import DeltaTables
-from tests.player_tables import SILVER, append, players_in, store_in
+from gamelake.scans.player_rows import PlayerFilter
+from tests.support.player_tables import SILVER, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 
@@ -35,7 +35,7 @@ def test_spark_reads_and_compacts_what_is_left_and_can_bring_nothing_back(spark:
         for path in planned.paths:
             store.delete(f"{planned.table}/{path}")
 
-    # Without a purge an old version comes back, and is swept out again; with one it is gone for good.
+    # Without a purge an old version returns, and is swept out again; with one it is gone for good.
     assert restored
     assert players_again == Counter({ANNA: 3, BEN: 6})
     rows = spark.sql(f"SELECT gamer_id FROM {table}").collect()  # noqa: S608 # the test's own table

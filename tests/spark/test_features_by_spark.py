@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.tables import DeltaTables
+from gamelake.ledger.reconciliation import vector_problems
 from gamelake.model.errors import StoreError
+from gamelake.objects.store import Store
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
+from gamelake.scans.player_rows import PlayerFilter, count_rows, rows_of
 from gamelake.serving.sql.duckdb import answer
 from gamelake.serving.sql.relations import Reads
-from gamelake.storage.player_rows import PlayerFilter, count_rows, rows_of
-from gamelake.storage.reconciliation import vector_problems
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import DeltaTables
-from tests.player_tables import SILVER, append, store_in
+from tests.support.player_tables import SILVER, append, store_in
 
 NAME = SILVER.name
 

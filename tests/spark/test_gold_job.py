@@ -12,10 +12,12 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.storage.store import Location
+from gamelake.model.errors import StoreError
+from gamelake.objects.store import Location
+from gamelake.serving.gold.refresh import RefreshOutcome
 from tests.conftest import JARS
-from tests.eventually import eventually
-from tests.unit.serving.gold.histories import DAILY, PLAYERS, append, gold, recomputed, silver
+from tests.support.eventually import eventually
+from tests.unit.serving.gold.histories import DAILY, PLAYERS, SILVER, append, gold, recomputed, refresh, silver
 
 REPOSITORY = Path(__file__).parents[2]
 CONTRACT = {
@@ -24,7 +26,7 @@ CONTRACT = {
         {
             "name": spec.name,
             "group_by": spec.group_by,
-            "columns": spec.columns,
+            "columns": spec.sql,
             "refresh": spec.refresh.value,
             "every": "1 second",
         }
@@ -77,7 +79,7 @@ def job(lake: Location, spark: SparkSession) -> Iterator[GoldJob]:  # which says
 
 
 def is_up_to_date(lake: Location) -> bool:
-    """Whether both tables are there and equal to a recompute."""
+    """Return True if both tables are there and equal to a recompute."""
     there = all(DeltaTable.is_deltatable(lake.child(spec.table("archery_duel"))) for spec in (PLAYERS, DAILY))
     return there and all(gold(lake, spec) == recomputed(lake, spec) for spec in (PLAYERS, DAILY))
 
@@ -114,3 +116,21 @@ def test_once_says_what_became_of_each_table(lake: Location, job: GoldJob, spark
     # Spark reads what its tasks have written without it.
     (row,) = spark.read.format("delta").load(lake.child("gold/archery_duel_player_agg")).collect()
     assert (row["gamer_id"], row["session_count"], float(row["bookings"])) == ("ann", 1, 1.0)
+
+
+def test_gold_is_rebuilt_after_rows_were_deleted_by_deletion_vectors(lake: Location, spark: SparkSession) -> None:
+    append(lake, [("ann", 0, 1.0), ("bob", 10, 2.0), ("ann", 11, 4.0)])
+    refresh(lake)
+    table = f"delta.`{lake.child(SILVER)}`"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
+    spark.sql(f"DELETE FROM {table} WHERE gamer_id = 'bob'")  # noqa: S608 # the test's own table
+    with pytest.raises(StoreError, match="REORG TABLE"):
+        refresh(lake)
+
+    spark.sql(f"REORG TABLE {table} APPLY (PURGE)")
+
+    assert refresh(lake) is RefreshOutcome.REBUILT
+    assert [row[0] for row in gold(lake)] == ["ann"]
+    append(lake, [("cid", 20, 1.0)])
+    assert refresh(lake) is RefreshOutcome.MERGED
+    assert [row[0] for row in gold(lake)] == ["ann", "cid"]

@@ -8,13 +8,13 @@ import pytest
 from deltalake import QueryBuilder
 from pyspark.sql import SparkSession
 
+from gamelake.delta.tables import open_table
 from gamelake.model.naming import SILVER_EVENTS
+from gamelake.objects.store import Location
 from gamelake.serving.sql.duckdb import answer
 from gamelake.serving.sql.relations import Reads
-from gamelake.storage.store import Location
-from gamelake.storage.tables import open_table
-from tests.delta_validator import problems
-from tests.maintained_tables import CLONE, COLUMNS, MaintainedSilver, Row, as_read, new_maintained_table, rows
+from tests.support.delta_validator import problems
+from tests.support.maintained_tables import CLONE, COLUMNS, MaintainedSilver, Row, as_read, new_maintained_table, rows
 
 ASKED = ", ".join(COLUMNS)
 

@@ -18,7 +18,7 @@ def test_a_worker_has_the_librarys_modules_before_its_first_task_and_pyspark_fro
     # Pickled as code: a worker that imported this module would load the library for it.
     def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         list(batches)
-        task = "gamelake.streaming.task" in sys.modules
+        task = "gamelake.streaming.tasks.task" in sys.modules
         file = sys.modules["pyspark"].__file__
         yield pa.RecordBatch.from_pylist([{"task": task, "pyspark": file}])
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from gamelake.delta.listing import table_names
+from gamelake.objects.store import Location, Store
 from gamelake.serving.sql.questions import as_of, load_questions
 from gamelake.serving.sql.relations import Relations
 from gamelake.serving.sql.views import load_views
-from gamelake.storage.listing import table_names
-from gamelake.storage.store import Location, Store
 from jobs.ask import answer_of_spark
 from tests.answers.answers import ANSWERS, plain
 from tests.answers.lakehouse import ROOT, contract, make_lakehouse
@@ -29,7 +29,9 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Location:
 @pytest.fixture(scope="module")
 def relations(location: Location) -> Relations:
     """Its tables, and the views over them."""
-    return Relations(table_names(Store(location)), load_views(ROOT / "sql/views"), contract().games)
+    return Relations(
+        table_names(Store(location)), load_views(ROOT / "sql/views", ROOT / "contracts/games.yaml"), contract().games
+    )
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Records decoded once more: dead letters, what bronze has and silver lacks, and rows with a column that came later."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -9,17 +10,18 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from gamelake.model.failpoints import Failpoints
-from gamelake.model.games import GamesContract, UnlistedGames
-from gamelake.model.messages import MappedColumn, MessageSpec
+from gamelake.contract.games import GamesContract, UnlistedGames
+from gamelake.contract.messages import MappedColumn, MessageSpec
+from gamelake.delta.tables import DeltaTables
+from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, REPLAYED, SILVER_EVENTS
+from gamelake.objects.store import Store
+from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
 from gamelake.recovery.backfill import RewriteError, Rewriter, RewrittenTable
 from gamelake.recovery.replay.execution import LocalReader, SparkReader
 from gamelake.recovery.replay.replayer import Replayed, Replayer, ReplayRequest
 from gamelake.recovery.replay.selection import Selection
 from gamelake.recovery.replay.task import DayRange
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
 from gamelake.streaming.plan import TaskPlan
 from tests.spark.records import CONTRACT, KnownSchemas, PlannedRecord, as_frame, commit, planned
 
@@ -156,6 +158,65 @@ def test_rows_that_a_table_lost_come_back_from_bronze_and_no_others(lake: Replay
     assert replayed.rows == {ARCHERY: 8}
     assert lake.ids(ARCHERY) == lake.ids(SILVER_EVENTS)
     assert lake.replay(ReplayRequest(BRONZE)).rows == {}
+
+
+def record_erasure(lake: ReplayedLakehouse, player: str) -> None:
+    ErasureRecords(Store(lake.schemas.location)).begin(ErasureRequest.new("operator", "archery", (player,), Reach.ROWS))
+
+
+def test_a_replay_writes_no_row_of_a_player_whose_erasure_is_recorded(lake: ReplayedLakehouse) -> None:
+    schema = lake.schemas.add()
+    players = [lake.schemas.value(schema, each, "Archery", gamer_id=each[:4]) for each in ("anna-0", "anna-1", "ben-0")]
+    lake.take(players, mapped_by("pilot.name"))
+    lake.take(players)
+    for table in (ARCHERY, SILVER_EVENTS):
+        DeltaTable(lake.schemas.folder / table).delete()
+    record_erasure(lake, "anna")
+
+    letters, records = lake.replay(ReplayRequest(LETTERS)), lake.replay(ReplayRequest(BRONZE))
+
+    assert letters.erased == {ARCHERY: 2, SILVER_EVENTS: 2}
+    assert records.erased == {ARCHERY: 2, SILVER_EVENTS: 2}
+    assert set(lake.rows(ARCHERY)["gamer_id"].to_pylist()) == {"ben-"}
+    assert set(lake.rows(SILVER_EVENTS)["gamer_id"].to_pylist()) == {"ben-"}
+
+
+class DiesAfterItsManifest(Failpoints):
+    """The process ends once the manifest is written."""
+
+    def reach(self, point: Failpoint) -> None:
+        """End."""
+        if point is Failpoint.AFTER_MANIFEST:
+            raise InterruptedError
+
+
+def test_a_replay_that_died_brings_back_no_player_who_was_erased_meanwhile(lake: ReplayedLakehouse) -> None:
+    schema = lake.schemas.add()
+    lake.take([lake.schemas.value(schema, each, "Archery", gamer_id=each[:4]) for each in ("anna-0", "ben-0")])
+    for table in (ARCHERY, SILVER_EVENTS):
+        DeltaTable(lake.schemas.folder / table).delete()
+    with DeltaTables(lake.schemas.location) as tables:
+        dying = replace(lake.replayer(tables, CONTRACT), failpoints=DiesAfterItsManifest())
+        with pytest.raises(InterruptedError):
+            dying.replay(ReplayRequest(BRONZE))
+    record_erasure(lake, "anna")
+
+    lake.replay(ReplayRequest(BRONZE))
+
+    assert lake.rows(ARCHERY)["gamer_id"].to_pylist() == ["ben-"]
+    assert lake.rows(SILVER_EVENTS)["gamer_id"].to_pylist() == ["ben-"]
+
+
+def test_a_rewrite_waits_for_an_erasure_that_is_recorded(lake: ReplayedLakehouse) -> None:
+    schema = lake.schemas.add()
+    lake.take([lake.schemas.value(schema, each, "Archery", gamer_id=each[:4]) for each in ("anna-0", "ben-0")])
+    before = DeltaTable(lake.schemas.folder / ARCHERY).version()
+    record_erasure(lake, "anna")
+
+    with pytest.raises(RewriteError, match="1 rows of silver/archery_events are of players whose erasure is recorded"):
+        lake.rewrite(ARCHERY)
+
+    assert DeltaTable(lake.schemas.folder / ARCHERY).version() == before
 
 
 def test_of_an_event_that_bronze_has_twice_one_row_comes_back(lake: ReplayedLakehouse) -> None:

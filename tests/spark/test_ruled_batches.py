@@ -9,21 +9,21 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from gamelake.contract.games import GamesContract, UnlistedGames
+from gamelake.delta.tables import DeltaTables
 from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.model.errors import BrokenRuleError
 from gamelake.model.failpoints import Failpoints
-from gamelake.model.games import GamesContract, UnlistedGames
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS
+from gamelake.objects.store import Store
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.rules import load_rules
 from gamelake.recovery.replay.execution import LocalReader, SparkReader
 from gamelake.recovery.replay.replayer import Replayed, Replayer, ReplayRequest
 from gamelake.recovery.replay.selection import Selection
-from gamelake.storage.player_rows import PlayerFilter, player_tables
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.decision import Decision
+from gamelake.scans.player_rows import PlayerFilter, player_tables
+from gamelake.streaming.driver.decision import Decision
 from gamelake.streaming.plan import TaskPlan
 from tests.spark.records import CONTRACT, KnownSchemas, PlannedRecord, as_frame, commit, planned
 from tests.unit.quality.rules_and_rows import a_rule, written
@@ -63,7 +63,7 @@ class RuledLakehouse:
     def take(
         self, ids: list[str], rules: CheckedRules, game: str = "Archery", contract: GamesContract = CONTRACT
     ) -> Decision:
-        values = [self.schemas.value(self.plain, each, game) for each in ids]
+        values = [self.schemas.value(self.plain, each, game, gamer_id=f"player of {each}") for each in ids]
         records = [PlannedRecord(self.records + n, value) for n, value in enumerate(values)]
         with DeltaTables(self.schemas.location) as tables:
             decider = self.schemas.decider(tables, _TABLES, contract=contract, rules=_Fixed(rules))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from tests.pages import REPOSITORY, snippets
+from tests.support.pages import REPOSITORY, snippets
 
 PYTHON = REPOSITORY / "build/engines/bin/python"
 pytestmark = pytest.mark.slow

@@ -12,10 +12,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from gamelake.ledger.holds import holds
 from gamelake.model.naming import SILVER_EVENTS, VALIDATIONS, game_table
+from gamelake.objects.store import Location, Store
 from gamelake.program import OK
-from gamelake.storage.holds import holds
-from gamelake.storage.store import Location, Store
 from jobs import validate
 from tests.conftest import JARS
 from tests.spark.planted import DAY, SCHEMA, events, week
@@ -59,7 +59,7 @@ def _validate(store: Store, *arguments: str) -> subprocess.CompletedProcess[str]
 def _validate_in_this_process(
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession, store: Store, *arguments: str
 ) -> int:
-    """Run the job on this process's Spark, as starting another takes longer than the job; gives the exit code."""
+    """Run the job on this process's Spark, as starting another takes longer than the job. Return the exit code."""
     with monkeypatch.context() as patch:
         for name, value in _settings(store).items():
             patch.setenv(name, value)
@@ -91,7 +91,7 @@ def test_a_day_is_validated_held_back_and_released(
     assert [(row["game"], row["expectation"]) for row in kept if row["status"] == "failed"] == [
         ("chess_royale", "event_ids_are_unique")
     ]
-    assert set(holds(store, datetime.now(UTC))) == {"chess_royale"}
+    assert set(holds(store, datetime.now(UTC))) == {"silver/chess_royale_events"}
     assert _validate(store, "chess_royale", "--release").returncode == 0
     assert holds(store, datetime.now(UTC)) == {}
 

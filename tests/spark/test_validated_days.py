@@ -9,15 +9,18 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from gamelake.ledger.coordinates import CoordinateRange
+from gamelake.ledger.holds import holds
 from gamelake.model.naming import BRONZE_EVENTS, BRONZE_FILES, DEAD_LETTERS, SILVER_EVENTS, VALIDATIONS, game_table
-from gamelake.quality.check_findings import CheckStatus
+from gamelake.objects.store import Location, Store
+from gamelake.quality.check_findings import Bounds, CheckStatus
 from gamelake.quality.checking import check_rules
 from gamelake.quality.rules import load_rules
+from gamelake.quality.suites.counting import figures
 from gamelake.quality.suites.day import LakehouseDay, games_to_validate, newest_day
+from gamelake.quality.suites.expectations import Expectation, SuiteName, ValidationSuite, Weight
 from gamelake.quality.suites.holds import GoldHolds
 from gamelake.quality.suites.hops import (
-    BatchCoordinates,
-    CoordinateRange,
     Hop,
     LakehouseTotals,
     TableHops,
@@ -25,10 +28,10 @@ from gamelake.quality.suites.hops import (
     validate_hops,
 )
 from gamelake.quality.suites.hour_hops import HourHops
+from gamelake.quality.suites.lost_records import BatchCoordinates
 from gamelake.quality.suites.results import build_docs, write_results
+from gamelake.quality.suites.summary import summary_table
 from gamelake.quality.suites.validations import ExpectationResult, ValidationRun
-from gamelake.storage.holds import holds
-from gamelake.storage.store import Location, Store
 from tests.spark.planted import DAY, IN_BOTH_TABLES, OTHER_DAMAGE, SCHEMA, Events, events, week
 
 pytestmark = pytest.mark.spark
@@ -138,11 +141,29 @@ def test_a_critical_failure_holds_gold_back_until_a_validation_passes(store: Sto
         settle(DAY, game)
         assert holds(store, NOW) == {}, "a warning holds nothing back"
     settle(DAY, "event_ids_are_unique")
-    assert holds(store, NOW)["chess"].why == "event_ids_are_unique failed for 2026-01-08"
-    settle(DAY - timedelta(days=1), CLEAN)
-    assert "chess" in holds(store, NOW), "the day before says nothing of it"
+    (hold,) = holds(store, NOW)["silver/chess_events"]
+    assert hold.why == "event_ids_are_unique failed for 2026-01-08"
+    for day in (DAY - timedelta(days=1), DAY + timedelta(days=1)):
+        settle(day, CLEAN)
+        assert holds(store, NOW), "another day says nothing of it"
     settle(DAY, CLEAN)
     assert holds(store, NOW) == {}
+
+
+def test_a_game_whose_table_can_not_be_read_fails_alone(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Store(Location(uri=tmp_path.as_uri()))
+    _write_games(lake, {"chess": events("chess", DAY), "gone": events("gone", DAY)})
+    for file in (tmp_path / game_table("gone")).glob(f"event_date={DAY}/*.parquet"):
+        file.unlink()
+    rules = check_rules(load_rules(Path("quality/rules")), SCHEMA, ())
+
+    outcomes = dict(LakehouseDay(lake, DAY, rules).validate(spark, ["gone", "chess"], ValidationRun(DAY)))
+
+    assert _failed(outcomes["chess"]) == set()
+    (failed,) = [each for each in outcomes["gone"] if each.status is CheckStatus.FAILED]
+    assert failed.expected.name == "checks_ran"
+    assert failed.is_failure
+    assert not failed.holds_gold
 
 
 def test_the_newest_day_is_the_last_that_has_events_and_not_after_today(store: Store) -> None:
@@ -167,8 +188,8 @@ def test_sums_that_differ_fail_their_hop_alone(spark: SparkSession, store: Store
 
 def test_a_record_that_is_lost_behind_bronze_is_named_by_its_coordinates(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(Location(uri=tmp_path.as_uri()))
-    bronze = [{"partition": 0, "offset": offset, "ingest_date": DAY} for offset in range(10)]
-    bronze += [{"partition": -1, "offset": 2**28 + offset, "ingest_date": DAY} for offset in range(5)]
+    bronze = [{"topic": "events", "partition": 0, "offset": offset, "ingest_date": DAY} for offset in range(10)]
+    bronze += [{"topic": "files", "partition": -1, "offset": 2**28 + offset, "ingest_date": DAY} for offset in range(5)]
     silver = [{"kafka_partition": row["partition"], "kafka_offset": row["offset"]} for row in bronze]
     for table, rows in (
         (BRONZE_EVENTS, bronze),
@@ -177,7 +198,7 @@ def test_a_record_that_is_lost_behind_bronze_is_named_by_its_coordinates(spark: 
         (BRONZE_FILES, [{"records": 6, "ingest_date": DAY}]),
     ):
         write_deltalake(store.location.child(table), pa.Table.from_pylist(rows))
-    batches = [BatchCoordinates((CoordinateRange(0, 0, 9),), in_bronze_alone=0)]
+    batches = [BatchCoordinates((CoordinateRange("events", 0, 0, 9),), in_bronze_alone=0)]
 
     outcomes = _hops(spark, store, list(TableHops(store, spark, DAY).hops(batches)))
 
@@ -185,7 +206,7 @@ def test_a_record_that_is_lost_behind_bronze_is_named_by_its_coordinates(spark: 
     assert (lost.status, lost.observed) == (CheckStatus.FAILED, 1)
     assert lost.detail == "among them 0:4 (partition:offset)"
     assert (files.status, files.detail) == (CheckStatus.FAILED, "6 and 5")
-    reported = [BatchCoordinates((CoordinateRange(0, 0, 9),), in_bronze_alone=1)]
+    reported = [BatchCoordinates((CoordinateRange("events", 0, 0, 9),), in_bronze_alone=1)]
     assert (
         _hops(spark, store, list(TableHops(store, spark, DAY).hops(reported)))[lost.expected.name].status
         is CheckStatus.PASSED
@@ -221,3 +242,34 @@ def test_hours_that_agree_once_a_batch_has_ended_are_no_difference(spark: SparkS
     (hop,) = HourHops(store, spark, DAY, sleep=end_the_batch).hops()
 
     assert (hop.apart, hop.detail, len(paused)) == (0, "", 1)
+
+
+def test_lost_records_are_found_however_many_duplicates_a_day_has(spark: SparkSession, tmp_path: Path) -> None:
+    store, size, batches = Store(Location(uri=tmp_path.as_uri())), 10_000, 20
+    offsets = pa.array(range(batches * size))
+    bronze = {"topic": pa.repeat("events", len(offsets)), "partition": pa.repeat(0, len(offsets)), "offset": offsets}
+    rows = pa.table({**bronze, "ingest_date": pa.repeat(pa.scalar(DAY), len(offsets))})
+    write_deltalake(store.location.child(BRONZE_EVENTS), rows)
+    reported = [
+        BatchCoordinates((CoordinateRange("events", 0, first, first + size - 1),), in_bronze_alone=size - 100)
+        for first in range(0, batches * size, size)
+    ]
+
+    (lost,) = (each for each in TableHops(store, spark, DAY).hops(reported))
+
+    assert lost.apart == batches * 100
+    assert lost.detail == "among them 0:0, 0:10000, 0:20000 (partition:offset)"
+
+
+def test_what_was_not_computed_has_failed_with_its_reason(spark: SparkSession) -> None:
+    expected = tuple(
+        Expectation(name=name, bounds=Bounds(0, 0), weight=Weight.CRITICAL, expect=name) for name in ("there", "lost")
+    )
+    suite = ValidationSuite(name=SuiteName.TABLES, game="chess", table=game_table("chess"), expected=expected)
+
+    outcomes = {each.expected.name: each for each in ValidationRun(DAY).validate(suite, figures(spark, {"there": 0.0}))}
+
+    assert outcomes["there"].status is CheckStatus.PASSED
+    assert (outcomes["lost"].status, outcomes["lost"].holds_gold) == (CheckStatus.FAILED, True)
+    assert "lost" in outcomes["lost"].detail
+    assert "chess tables: lost (critical): it was not computed [" in summary_table([*outcomes.values()])

@@ -7,10 +7,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from gamelake.delta.tables import DeltaTables
 from gamelake.model.naming import shuffle_folder
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.decision import Decision
+from gamelake.objects.store import Store
+from gamelake.streaming.driver.decision import Decision
 from tests.spark.records import KnownSchemas, PlannedRecord, as_frame, commit, planned
 
 GAMES = ("Archery", "Bingo", "Curling")
@@ -23,7 +23,7 @@ def schemas(tmp_path: Path) -> KnownSchemas:
 
 
 def decide(spark: SparkSession, schemas: KnownSchemas, values: list[bytes], tasks: int = TASKS) -> Decision:
-    """Decide a batch of records by so many tasks, and commit it."""
+    """Decide a batch of records by a number of tasks, and commit it."""
     records = [PlannedRecord(n, value) for n, value in enumerate(values)]
     with DeltaTables(schemas.location) as tables:
         decider = schemas.decider(tables, tasks=tasks, shuffle=shuffle_folder("ingest_events"))

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from urllib3.exceptions import HTTPError
 
 from gamelake.model.errors import SettingsError
+from gamelake.objects.store import shared_credentials
 from gamelake.session import spark_session
-from gamelake.storage.store import shared_credentials
 from tests.embedded import conftest as embedded
 from tests.embedded.sending import Sender
 from tests.stack.fault_proxy import FaultProxy

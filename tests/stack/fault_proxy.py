@@ -58,7 +58,7 @@ class Hold:
     released: threading.Event = field(default_factory=threading.Event)
 
     def applies(self, method: str, path: str) -> bool:
-        """Whether this request is the one; only the first is held."""
+        """Return True if this request is the one; only the first is held."""
         return method == self.method and self.path_part in path and not self.arrived.is_set()
 
 
@@ -75,7 +75,7 @@ class _Rule:
 
 @dataclass(slots=True)
 class FaultProxy:
-    """Passes everything on to the store at `target`, but for the faults that a test has asked for."""
+    """Passes everything on to the store at `target`, except the faults that a test has asked for."""
 
     target: str
     exchanges: list[Exchange] = field(default_factory=list)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gamelake.model.games import load_games
+from gamelake.contract.games import load_games
 from services.gateway.authentication import Role, read_keys
 from services.sdk import Credentials, HttpTransport, Reply, UnreachableError
-from tests.eventually import SHORTEST_PAUSE_SECONDS
 from tests.stack.platform import ROOT, SECRETS
+from tests.support.eventually import SHORTEST_PAUSE_SECONDS
 from tools.stack import gateway_url
 
 _PATIENCE = timedelta(seconds=30)
@@ -22,7 +22,7 @@ Event = dict[str, object]
 
 def credentials_of(game: str, secrets: Path = SECRETS) -> Credentials:
     """The key that the stack has made for a game."""
-    keys = read_keys(secrets / "ingest-keys", load_games(ROOT / "contracts/games.yaml")).values()
+    keys = read_keys(secrets / "ingest-keys/keys.yaml", load_games(ROOT / "contracts/games.yaml")).values()
     (key,) = (key for key in keys if key.game == game and key.role is Role.GAME)
     return Credentials(key.id, key.secrets[0])
 
@@ -30,7 +30,8 @@ def credentials_of(game: str, secrets: Path = SECRETS) -> Credentials:
 def an_event(**fields: object) -> Event:
     """A good event of now."""
     now = datetime.now(UTC).isoformat()
-    return {"event_id": str(uuid.uuid4()), "event_name": "tap", "event_time": now, "gamer_id": "p-1"} | fields
+    ids = {"event_id": str(uuid.uuid4()), "gamer_id": "p-1", "session_id": "s-1"}
+    return ids | {"event_name": "tap", "event_time": now} | fields
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class Game:
         return cls(credentials_of(name))
 
     def post(self, events: Sequence[Mapping[str, object]]) -> Reply:
-        """Send once; gives the answer.
+        """Send once. Return the answer.
 
         Raises:
             UnreachableError: there is none.
@@ -61,7 +62,7 @@ class Game:
         return reply
 
     def post_until_taken(self, events: Sequence[Mapping[str, object]]) -> int:
-        """Send the same events until they are acknowledged, as an SDK does; gives how often that was."""
+        """Send the same events until they are acknowledged, as an SDK does. Return how often that was."""
         latest = time.monotonic() + _AGAIN_FOR_SECONDS
         for attempt in range(1, 1_000_000):
             try:

@@ -19,7 +19,7 @@ _PIECE = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How much longer requests take: in seconds, and the share of requests that take the longer time."""
+    """The added time of requests: in seconds, and the share of requests that take the longer time."""
 
     seconds: float = 0.040
     slow_seconds: float = 0.100
@@ -81,7 +81,7 @@ class _Proxy:
     requests: "Synchronized[int]"
     most: "Synchronized[int]"
     waiting: int = 0
-    random: Random = field(default_factory=lambda: Random(1))  # latencies are no secret
+    random: Random = field(default_factory=lambda: Random(1))  # latencies are not secret
 
     async def serve(self, ready: Connection) -> None:
         server = await asyncio.start_server(self._connection, "127.0.0.1", 0, backlog=1_024)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from gamelake.storage.reconciliation import Reconciliation, reconcile
-from gamelake.storage.store import Location, Store
+from gamelake.ledger.reconciliation import Reconciliation, reconcile
+from gamelake.objects.store import Location, Store
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 from tools import stack as running
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ class Stack:
     """The services through docker compose, the tables through their published store."""
 
     def compose(self, *arguments: str) -> str:
-        """Run docker compose over the stack's files; gives what it printed."""
+        """Run docker compose over the stack's files. Return what it printed."""
         return running.compose(*arguments, seconds=_COMMAND_SECONDS)
 
     def containers(self) -> list[running.Container]:
@@ -38,7 +38,7 @@ class Stack:
         return running.containers()
 
     def is_healthy(self, service: str) -> bool:
-        """Whether all containers of a service run and are well."""
+        """Return True if all containers of a service run and are well."""
         return running.is_healthy(service)
 
     def await_health(self, service: str, timeout: float = 180) -> None:
@@ -68,7 +68,7 @@ class Stack:
         return running.lakehouse("root")
 
     def event_ids(self, table: str = "silver/events") -> Counter[str]:
-        """How often each event stands in a table; none while there is no table."""
+        """Return how often each event stands in a table; none while there is no table."""
         location = self.lakehouse
         options = dict(location.options)
         if not DeltaTable.is_deltatable(location.child(table), options):

@@ -42,7 +42,7 @@ class _LocalAdapter(HTTPAdapter):
     def build_connection_pool_key_attributes(
         self, request: requests.PreparedRequest, verify: bool | str, cert: str | tuple[str, str] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Gives where to connect to, and by which name to check the certificate."""
+        """Return where to connect to, and by which name to check the certificate."""
         host, options = super().build_connection_pool_key_attributes(request, verify, cert)
         options |= {"server_hostname": host["host"], "assert_hostname": host["host"]}
         return {**host, "host": "127.0.0.1"}, options

@@ -8,7 +8,7 @@ from typing import Any
 from tests.stack.platform import ROOT
 
 TOKEN_SECONDS = 30
-# Tokens of the first are as those for Trino, but for the audience. Those of the second have none, and no user of Trino.
+# Tokens of the first are as those for Trino, except the audience. Those of the second have none, and no user of Trino.
 OTHER_CLIENT, CLIENT_WITHOUT_AUDIENCE = "other", "without-audience"
 _REALM = ROOT / "compose/keycloak/realm.json"
 

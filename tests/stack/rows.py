@@ -5,10 +5,11 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
-from gamelake.storage.manifests import BatchManifest, TableFiles
-from gamelake.storage.store import Store
-from gamelake.storage.tables import delta_schema_json
+from gamelake.delta.columns import delta_schema_json
+from gamelake.delta.data_files import DataFile, write_rows
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.manifests import BatchManifest
+from gamelake.objects.store import Store
 
 SCHEMA = pa.schema([pa.field("writer", pa.string()), pa.field("number", pa.int64())])
 _NONE: Mapping[str, pa.Array] = MappingProxyType({})
@@ -17,10 +18,7 @@ _NONE: Mapping[str, pa.Array] = MappingProxyType({})
 def write_row(store: Store, table: str, writer: str, number: int, more: Mapping[str, pa.Array] = _NONE) -> DataFile:
     """Write one row into a file that no commit names yet."""
     rows = pa.table({"writer": [writer], "number": [number], **more})
-    content, statistics = encode_parquet(rows, set())
-    path = new_file_name("")
-    store.put(f"{table}/{path}", content.to_pybytes())
-    return DataFile(path=path, size=content.size, rows=1, partition={}, statistics=statistics)
+    return write_rows(store, table, rows, {})
 
 
 def entry_of(table: str, file: DataFile, more: Mapping[str, pa.Array] = _NONE) -> TableFiles:

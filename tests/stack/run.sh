@@ -64,7 +64,7 @@ finish() {
 
 if ! docker info >/dev/null 2>&1; then
   echo "make test-stack: the Docker engine does not respond; run make doctor." >&2
-  # Locally that is no failure of the code; in CI it is one.
+  # Locally that is not a failure of the code; in CI it is one.
   [ "${CI:-}" = true ] && exit 1
   exit 0
 fi

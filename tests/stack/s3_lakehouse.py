@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from gamelake.storage.store import Location, Store
+from gamelake.objects.store import Location, Store
 from tests.embedded.lakehouse import Lakehouse
 from tests.stack.object_store import ObjectStore
 
@@ -39,7 +39,7 @@ class S3Lakehouse(Lakehouse):
         )
 
     def jobs_go_through(self, endpoint: str) -> None:
-        """Have jobs reach the store by another address; the test itself goes on reading it directly.
+        """Have jobs reach the store by another address; the test itself still reads it directly.
 
         It must where the address is a proxy in the test's own process: delta-rs holds Python's lock while it looks for
         a table, and would wait for ever for the thread that is to answer.

@@ -5,10 +5,10 @@ import uuid
 import pytest
 from deltalake import DeltaTable
 
-from tests.eventually import eventually
 from tests.stack.game import Game, an_event
 from tests.stack.platform import Stack
 from tests.stack.trino_users import ANALYST, SUPPORT
+from tests.support.eventually import eventually
 
 GAME = "merge_garden"
 TITLE = "Merge Garden"
@@ -41,7 +41,7 @@ def pseudonym(stack: Stack, event: dict[str, object]) -> str:
 
 
 def is_known(table: str) -> bool:
-    """Whether Trino has the table."""
+    """Return True if Trino has the table."""
     schema, name = table.split("/")
     names = f"SELECT 1 AS one FROM information_schema.tables WHERE table_schema = '{schema}' AND table_name = '{name}'"  # noqa: S608 # our names
     return bool(ANALYST.ask(names))
@@ -65,13 +65,14 @@ def test_gold_has_each_players_events_once_though_its_job_is_killed_in_between(s
 
 
 @pytest.mark.slow
-def test_the_key_figures_count_each_event_once_though_their_query_is_killed_in_between(
-    stack: Stack, game: Game
+@pytest.mark.parametrize("figures", ["kpi_hourly", "kpi_daily"])
+def test_the_key_figures_count_each_event_once_though_their_job_is_killed_in_between(
+    stack: Stack, game: Game, figures: str
 ) -> None:
-    counted = f"SELECT sum(arrived) AS events FROM gold.kpi_late WHERE game_name = '{TITLE}'"  # noqa: S608 # our names
-    there = f"SELECT count(*) AS events FROM silver.events WHERE game_name = '{TITLE}'"  # noqa: S608 # our names
+    counted = f"SELECT sum(events) AS events FROM gold.{figures} WHERE game_name = '{TITLE}'"  # noqa: S608 # our names
+    there = f"SELECT count(*) AS events FROM silver.game_events WHERE game_name = '{TITLE}'"  # noqa: S608 # our names
     game.post([an_event() for _ in range(3)])
-    eventually(lambda: is_known("gold/kpi_late"), timeout=180)
+    eventually(lambda: is_known(f"gold/{figures}"), timeout=180)
 
     stack.crash("serving")
     game.post([an_event() for _ in range(4)])

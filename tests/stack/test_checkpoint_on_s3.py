@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gamelake.storage.store import Store
+from gamelake.objects.store import Store
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
-from tests.process_table import descendants_of, still_running
 from tests.stack.fault_proxy import FaultProxy, Hold
 from tests.stack.object_store import ObjectStore
 from tests.stack.s3_lakehouse import S3Lakehouse, Services
+from tests.support.eventually import eventually
+from tests.support.process_table import descendants_of, still_running
 
 pytestmark = pytest.mark.object_store
 
-# What a batch writes between its files and its end, but for the tables' own logs.
+# What a batch writes between its files and its end, except the tables' own logs.
 STEPS = ("/offsets/0", f"/manifests/{0:012d}", "/commits/0")
 PUT, REFUSED = 200, 412
 JOB_SECONDS = 180
@@ -73,7 +73,7 @@ class Checkpoint:
     uri: str
 
     def writing(self, name: str, content: bytes) -> Callable[[], None]:
-        """Write a file, but for its end: what is given puts it there."""
+        """Write a file, except its end: what is given puts it there."""
         jvm: Any = self.spark.sparkContext._jvm  # noqa: SLF001 # no other way
         configuration = self.spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
         folder = jvm.org.apache.hadoop.fs.Path(self.uri)
@@ -118,7 +118,7 @@ def test_with_ours_the_driver_that_comes_too_late_gets_an_error(
 
 
 def statuses(proxy: FaultProxy, path_part: str) -> list[int]:
-    """How the store has answered puts, in the order in which they reached it."""
+    """Return how the store has answered puts, in the order in which they reached it."""
     return [each.status for each in list(proxy.exchanges) if each.method == "PUT" and path_part in each.path]
 
 

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.objects.store import Location, Store
 from tests.stack.fault_proxy import FaultProxy
 from tests.stack.object_store import ObjectStore
 from tests.stack.race import Writer, race
@@ -45,7 +45,7 @@ def uri(bucket: str) -> str:
 def lakehouse(object_store: ObjectStore, uri: str) -> Location:
     """A lakehouse whose table has one row, and exists before the race."""
     location = object_store.location(uri)
-    with DeltaTables(location) as tables:
+    with stream_tables(location) as tables:
         append_as_the_fan_out(tables, location, *FIRST)
     return location
 

@@ -12,8 +12,8 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from gamelake.model.credentials import read_credentials
-from tests.pages import snippets
 from tests.stack.platform import ROOT
+from tests.support.pages import snippets
 
 pytestmark = [pytest.mark.stack, pytest.mark.usefixtures("stack")]
 PAGE = "docs/connecting.md"

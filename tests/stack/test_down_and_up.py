@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack
+from tests.support.eventually import eventually
 
 EVENTS = 3_000
 _PATIENCE_SECONDS = 600

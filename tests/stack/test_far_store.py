@@ -6,18 +6,19 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from gamelake.contract.games import load_games
+from gamelake.delta.appends import schema_of
+from gamelake.delta.log.codec import live_files
+from gamelake.delta.tables import open_table
 from gamelake.layers.silver import COMMON_SCHEMA
-from gamelake.model.games import load_games
-from gamelake.storage.appends import schema_of
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables, open_table
-from gamelake.streaming.batch_commits import BatchCommits
-from gamelake.streaming.chunk import ChunkWriter, TableDay
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.objects.store import Location, Store
+from gamelake.scans.datasets import dataset
+from gamelake.streaming.driver.batch_commits import BatchCommits
+from gamelake.streaming.driver.stream import Stream
+from gamelake.streaming.driver.table_columns import TableColumns
 from gamelake.streaming.plan import WrittenFile
-from gamelake.streaming.stream import Stream
-from gamelake.streaming.table_columns import TableColumns
+from gamelake.streaming.tasks.chunk import ChunkWriter, TableDay
 from tests.stack.latency_proxy import FarStore, Latency, far_store
 from tests.stack.object_store import ROOT, ObjectStore
 from tests.stack.rows import a_manifest
@@ -62,21 +63,21 @@ def test_the_files_and_the_commits_of_a_batch_do_not_wait_for_each_other(
     assert far.most_at_once > len(TABLES) // 2
     entries = TableColumns({}).agree(files)
     first, second = (msgspec.structs.replace(a_manifest(batch, "query"), tables=entries) for batch in (0, 1))
-    with DeltaTables(lakehouse) as tables:
+    with stream_tables(lakehouse) as tables:
         commits = BatchCommits(Stream(Store(lakehouse), first.stream, "events"), tables)
         commits.commit(first)
         far.count_anew()
         commits.commit(second)
 
         assert far.most_at_once > len(TABLES) // 2
-    with DeltaTables(near) as tables:
+    with stream_tables(near) as tables:
         assert {tables.transaction_version(table, first.app_id) for table in TABLES} == {1}
 
 
 def test_a_small_data_file_takes_one_request(lakehouse: Location, near: Location, far: FarStore) -> None:
     entries = TableColumns({}).agree(written(near))
     manifest = msgspec.structs.replace(a_manifest(0, "query"), tables=entries)
-    with DeltaTables(near) as tables:
+    with stream_tables(near) as tables:
         BatchCommits(Stream(Store(near), manifest.stream, "events"), tables).commit(manifest)
     handle = open_table(near, TABLES[0])
     (file,) = live_files(handle)

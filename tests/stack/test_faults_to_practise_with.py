@@ -11,13 +11,13 @@ import pytest
 
 from gamelake.observability.faults import Fault, FaultyTraffic, load_faults
 from monitoring.grafana.dashboards import PAGES
-from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack, gamelake
 from tests.stack.prometheus import Prometheus
+from tests.support.eventually import eventually
 
 FAULTS = load_faults(ROOT / "monitoring/faults.yaml")
 # One at a time: each stops or slows what the others need. Those of traffic don't, and run together: first those that
-# send little, as late events are noticed by their share of all events, then the others.
+# send little, then the others, for which more games play.
 ALONE = [
     pytest.param(fault, id=name) for name, fault in FAULTS.items() if not isinstance(fault.injection, FaultyTraffic)
 ]
@@ -31,8 +31,6 @@ TRAFFIC = [
 SHOWN_WITHIN_SECONDS = 600
 # What was stopped starts; a rate over ten minutes forgets the fault; an alert keeps on for its own time.
 ENDS_WITHIN_SECONDS = 1500
-# KpiEventsLate looks back half an hour, and key figures may be minutes behind by then.
-TRAFFIC_ENDS_WITHIN_SECONDS = 3_000
 PROMETHEUS = Prometheus()
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("some_load")]
@@ -67,12 +65,12 @@ def is_on(fault: Fault) -> bool:
 
 
 def fires(alert: str) -> bool:
-    """Whether an alert fires."""
+    """Return True if an alert fires."""
     return bool(PROMETHEUS.values(f'ALERTS{{alertname="{alert}", alertstate="firing"}}'))
 
 
 def shows(fault: Fault) -> bool:
-    """Whether the fault's panel has a value as the fault makes it."""
+    """Return True if the fault's panel has a value as the fault makes it."""
     [panel] = [
         panel
         for page in PAGES
@@ -121,4 +119,4 @@ def test_faults_of_traffic_are_seen_and_ended_each_by_itself(faults: Sequence[Fa
             assert not is_on(fault)
         gamelake("load", "set", "100", "--games", str(games), "--minutes", "240")
         for alert in alerts:
-            eventually(lambda: not fires(alert), timeout=TRAFFIC_ENDS_WITHIN_SECONDS)  # noqa: B023 # at once
+            eventually(lambda: not fires(alert), timeout=ENDS_WITHIN_SECONDS)  # noqa: B023 # at once

@@ -15,9 +15,9 @@ from minio import Minio
 from gamelake.model.naming import BRONZE_FILES, DEAD_LETTERS
 from tests.embedded.landing import events
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import Stack
+from tests.support.eventually import eventually
 
 BUCKET, GAME = "landing", "Archery Duel"
 PATIENCE = timedelta(minutes=3).total_seconds()

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from services.alert_receiver.notification import AlertLine
-from tests.eventually import eventually
 from tests.stack.platform import Stack
 from tests.stack.prometheus import Prometheus
+from tests.support.eventually import eventually
+from tools.stack import page
 
 QUERY = "ingest_events"
 ALERTS = ("StreamQueryDown", "GatewayDown")
@@ -86,6 +87,6 @@ def test_a_query_and_a_gateway_that_are_stopped_fire_alerts_that_resolve_on_thei
 
         ended = file.ends_of(began)[0]
         assert began.labels["severity"] == "critical"
-        runbook = prometheus.page(urlsplit(began.annotations["runbook_url"]).path)
-        assert f"<h1>{began.alertname}</h1>" in runbook.text
+        runbook = page("PORTAL_PORT", urlsplit(began.annotations["runbook_url"]).path)
+        assert (runbook.status, began.alertname in runbook.text) == (200, True)
         assert ended.ends_at > began.starts_at

@@ -13,11 +13,11 @@ import pytest
 import requests
 from deltalake import DeltaTable
 
-from gamelake.model.games import load_games
+from gamelake.contract.games import load_games
+from gamelake.objects.store import Store
 from gamelake.privacy.scan import Scanner
 from gamelake.privacy.scanned_topics import scan_topics
-from gamelake.privacy.search_terms import SearchTerms
-from gamelake.storage.store import Store
+from gamelake.scans.search_terms import SearchTerms
 from services.gateway.authentication import (
     KEY_HEADER,
     SIGNATURE_HEADER,
@@ -28,10 +28,10 @@ from services.gateway.authentication import (
     sign,
 )
 from services.gateway.support_endpoint import PLAYERS_PATH, signed_text
-from tests.eventually import eventually
 from tests.stack.game import Game, an_event
 from tests.stack.platform import ROOT, SECRETS, Stack
 from tests.stack.trino_users import ADMIN, SUPPORT, await_answer
+from tests.support.eventually import eventually
 from tools.stack import AUTHORITY, gateway_url, is_encrypted, kafka
 
 GAME, TABLE = "archery_duel", "silver/archery_duel_events"
@@ -83,7 +83,7 @@ def ask_as_support(method: str, player: str) -> requests.Response:
 
 
 def _keys() -> list[GameKey]:
-    return list(read_keys(SECRETS / "ingest-keys", load_games(ROOT / "contracts/games.yaml")).values())
+    return list(read_keys(SECRETS / "ingest-keys/keys.yaml", load_games(ROOT / "contracts/games.yaml")).values())
 
 
 def pseudonyms(stack: Stack, table: str, ids: set[str]) -> dict[str, str]:
@@ -144,7 +144,7 @@ def test_a_player_gets_their_data_and_is_then_forgotten(stack: Stack, game: Game
 
 
 def nowhere(stack: Stack, *people: Person) -> bool:
-    """Whether no personal data of theirs stands in the tables, the databases' files or the logs."""
+    """Return True if no personal data of theirs stands in the tables, the databases' files or the logs."""
     marks = [person.mark for person in people]
     scanner = Scanner(SearchTerms(marks))
     scanner.store(Store(stack.lakehouse))
@@ -160,7 +160,7 @@ def nowhere(stack: Stack, *people: Person) -> bool:
 
 
 def found_in_the_audits_topics(marks: list[str]) -> bool:
-    """Whether the audit's topics have personal data, or can't be read."""
+    """Return True if the audit's topics have personal data, or can't be read."""
     scanner = Scanner(SearchTerms(marks))
     scan_topics(scanner, kafka("audit"), ["audit.queries", "audit.support-calls"])
     assert scanner.scan.unscanned == []

@@ -9,10 +9,10 @@ import pytest
 from deltalake import DeltaTable
 
 from services.sdk import Credentials
-from tests.eventually import eventually
 from tests.stack.game import Game, an_event
 from tests.stack.platform import Stack
 from tests.stack.trino_users import ENGINEER
+from tests.support.eventually import eventually
 
 GAME, TABLE = "kart_rumble", "silver/kart_rumble_events"
 EVENTS_PER_REQUEST = 50

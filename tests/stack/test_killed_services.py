@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from tests.embedded.sending import Sender
-from tests.eventually import eventually
 from tests.stack.platform import Stack
+from tests.support.eventually import eventually
 
 EVENTS_PER_STEP = 300
 SECONDS_PER_STEP = 0.2
@@ -19,7 +19,7 @@ GAMES = ("Archery Duel", "Bingo Harbor", "Castle Clash Saga")
 
 
 class Load:
-    """Traffic that goes on in the background until it is stopped."""
+    """Traffic that continues in the background until it is stopped."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from gamelake.objects.store import Store, shared_credentials
 from gamelake.observability.lineage.recorded import recorded
-from gamelake.storage.store import Store, shared_credentials
 from tests.stack.platform import SECRETS, Stack
 from tests.stack.trino_users import ANALYST, COMMITTED_SECONDS, ENGINEER, await_answer, fill
 from tools.lineage.page import as_page

@@ -8,10 +8,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.manifests import Manifests
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import CommitOutcome, DeltaTables
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.tables import CommitOutcome, DeltaTables
+from gamelake.ledger.manifests import Manifests
+from gamelake.objects.store import Location, Store
 from tests.embedded.sending import Sender
 from tests.stack.fault_proxy import Exchange, Fault, FaultProxy
 from tests.stack.object_store import ObjectStore

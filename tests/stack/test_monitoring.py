@@ -13,15 +13,15 @@ import pytest
 import yaml
 from minio import Minio
 
-from monitoring.consoles.files import CONSOLES
+from gamelake.observability.metrics.declared import declarations
 from monitoring.grafana.files import GENERATED
 from tests.embedded.landing import events
 from tests.embedded.sending import Sender, an_event, contract_text, framed
-from tests.eventually import eventually
 from tests.stack.game import Game
 from tests.stack.game import an_event as an_http_event
 from tests.stack.platform import ROOT, Stack, stack_sender
 from tests.stack.prometheus import Prometheus
+from tests.support.eventually import eventually
 
 RULES = ROOT / "monitoring/prometheus/rules"
 SCRAPED = ROOT / "monitoring/prometheus/prometheus.yml"
@@ -41,18 +41,18 @@ FIRST_FIGURES_SECONDS = 300
 ORIGINS = ("alertmanager", "gamelake", "kafka", "metrics", "minio", "node", "prometheus")
 FIGURE = re.compile(rf"\b(?:{'|'.join(ORIGINS)})[_:][\w:]+")
 
-# Queries of panels that are rightly empty on a healthy stack, with what they wait for.
+# Queries of panels that are rightly empty on a healthy stack, and the events that fill them.
 MAY_BE_EMPTY = {
     ("gamelake-lag", "Queries", "Behind since"): "a query that is behind",
 }
 
-# Metrics that say nothing of the events of this test, with what they wait for; unit tests cover them.
+# Metrics that this test's events don't touch, and the events that do; unit tests cover them.
 NOT_EMITTED_HERE = {
     "gamelake_ingest_quota_used_ratio": "a key with a quota",
     "gamelake_kpi_retention_ratio": "players of the day before",
     "gamelake_live_ops_observed_ratio": "an hour of events, from which the next is expected",
     "gamelake_quality_rows_unevaluated_total": "a column of a type that a rule can't judge",
-    "gamelake_quality_rows_dropped_total": "a rule that drops rows, of which there is none",
+    "gamelake_quality_rows_dropped_total": "a rule that drops rows, and there is none",
 }
 
 
@@ -145,7 +145,7 @@ def prometheus(stack: Stack) -> Prometheus:
 
 @pytest.fixture(scope="module")
 def traffic(stack: Stack, uploads: Minio) -> Iterator[None]:
-    """Players, once the queries take what they send; the key figures are those of the service `serving`."""
+    """Players, once the queries take what they send; the KPIs are those of the service `serving`."""
     for service in ("ingest-events", "ingest", "serving"):
         stack.await_health(service, timeout=FIRST_FIGURES_SECONDS)
     with players(stack_sender(), uploads):
@@ -223,18 +223,7 @@ def test_the_panels_that_may_be_empty_exist_and_their_queries_are_sound(promethe
 
 @pytest.mark.usefixtures("traffic")
 def test_every_metric_that_is_declared_reaches_prometheus(prometheus: Prometheus) -> None:
-    declared = yaml.safe_load((ROOT / "monitoring/metrics.yaml").read_text())["metrics"]
-    series = {f"{each['name']}_count" if each["type"] == "histogram" else each["name"] for each in declared}
+    series = {f"{name}_count" if each.type == "histogram" else name for name, each in declarations().items()}
 
     assert series >= NOT_EMITTED_HERE.keys()
     await_all(prometheus, series - NOT_EMITTED_HERE.keys())
-
-
-@pytest.mark.parametrize("page", sorted(path.name for path in CONSOLES.glob("*.html")))
-@pytest.mark.parametrize("choice", ["", "?var-query=ingest_events&var-table=silver/events", "?var-query=%22%5C%22"])
-def test_prometheus_own_pages_answer_whatever_is_chosen(page: str, choice: str, prometheus: Prometheus) -> None:
-    answer = prometheus.page(f"/consoles/{page}{choice}")
-
-    assert answer.status == 200, answer.text
-    assert "error executing template" not in answer.text
-    assert "</html>" in answer.text

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack
 from tests.stack.secret_values import shown_in
+from tests.support.eventually import eventually
 
 
 def gamelake(*arguments: str) -> "subprocess.CompletedProcess[str]":

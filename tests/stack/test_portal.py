@@ -11,8 +11,8 @@ import pytest
 
 from gamelake.model.errors import StartupError
 from gamelake.observability.faults import load_faults
-from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack, gamelake
+from tests.support.eventually import eventually
 from tools.pictures.browser import python_and_chromium
 from tools.stack import OPERATOR, page, url
 
@@ -42,7 +42,7 @@ def switchboard() -> Iterator["subprocess.Popen[str]"]:
 
 
 def press(path: str) -> int:
-    """Post the form of a button, as the operator's browser does; gives the status of the page that it leads to."""
+    """Post the form of a button, as the operator's browser does. Return the status of the page that it leads to."""
     return page("PORTAL_PORT", path, "POST", SECONDS_TO_SWITCH).status
 
 
@@ -80,7 +80,7 @@ def test_its_pages_work_in_a_browser_with_the_operators_certificate(
         python, chromium = python_and_chromium()
     except StartupError as error:
         missing_service(str(error))
-    script = str(ROOT / "tests/portal_in_a_browser.py")
+    script = str(ROOT / "tests/support/portal_in_a_browser.py")
     command = (python, script, chromium, url("PORTAL_PORT"), str(OPERATOR))
 
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -89,6 +89,7 @@ def test_its_pages_work_in_a_browser_with_the_operators_certificate(
     found = json.loads(ran.stdout)
     assert found["violations"] == []
     assert found["problems"] == []
+    assert not found["wider_than_a_phone"]
     assert found["copied"] == "gamelake credentials grafana-password"
     assert found["switches"] == len(load_faults(ROOT / "monitoring/faults.yaml"))
 

@@ -37,7 +37,7 @@ def docker(*arguments: str, content: bytes | None = None) -> str:
 
 
 def tiny_image(name: str) -> str:
-    """Make an image of one file, which no other image has; gives its id."""
+    """Make an image of one file, which no other image has. Return its id."""
     file, content = tarfile.TarInfo("name"), name.encode()
     file.size = len(content)
     archive = io.BytesIO()
@@ -66,7 +66,7 @@ class ContainerRegistry(EmbeddedService):
         return Program(name=self.name, command=command, log_file=self.directory / "log")
 
     def is_healthy(self) -> bool:
-        """Whether it responds."""
+        """Return True if it responds."""
         try:
             with urllib.request.urlopen(f"http://{self.address}/v2/", timeout=5):
                 return True
@@ -96,7 +96,7 @@ class PrebuiltImages:
         return f"{self.registry}/gamelake-{name}:v{self.version}"
 
     def build(self) -> dict[str, str]:
-        """Make all images; gives their ids."""
+        """Make all images. Return their ids."""
         return {name: tiny_image(self.local(name)) for name in NAMES}
 
     def remove(self) -> None:

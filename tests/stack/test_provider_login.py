@@ -11,7 +11,6 @@ from trino.auth import Authentication, JWTAuthentication, OAuth2Authentication
 from trino.dbapi import connect
 from trino.exceptions import TrinoQueryError
 
-from tests.eventually import eventually
 from tests.stack.platform import Stack
 from tests.stack.provider_login import (
     LoginRefusedError,
@@ -28,6 +27,7 @@ from tests.stack.provider_login import (
 from tests.stack.provider_realm import CLIENT_WITHOUT_AUDIENCE, OTHER_CLIENT, TOKEN_SECONDS
 from tests.stack.secret_values import shown_in
 from tests.stack.trino_users import ANALYST, CATALOG, ENGINEER, NewTable
+from tests.support.eventually import eventually
 from tools.stack import run, trino
 
 pytestmark = pytest.mark.skipif(os.environ.get("OIDC") != "keycloak", reason="make test-oidc runs these")

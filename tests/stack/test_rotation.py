@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 import pytest
 from cryptography import x509
 
-from tests.eventually import eventually
 from tests.stack.game import Game, an_event
 from tests.stack.platform import ROOT, SECRETS, Stack
+from tests.stack.prometheus import Prometheus
+from tests.support.eventually import eventually
 from tools.stack import AUTHORITY, is_encrypted
 
 
@@ -62,3 +63,30 @@ def test_a_password_and_certificates_are_replaced_under_load_and_no_event_is_los
     eventually(lambda: game.acknowledged <= stack.event_ids().keys(), timeout=180)
     found = stack.event_ids()
     assert all(found[each] == 1 for each in game.acknowledged)
+
+
+SERVED = 'probe_ssl_earliest_cert_expiry{instance="alert-receiver:9094"}'
+ISSUED = 'gamelake_certificate_issued_expiry_timestamp_seconds{service="alert-receiver"}'
+
+
+def test_a_renewed_certificate_that_is_not_served_yet_is_noticed(stack: Stack) -> None:
+    if not is_encrypted():
+        pytest.skip("TLS=0")
+
+    prometheus = Prometheus()
+
+    def is_served() -> bool:
+        return prometheus.values(f"{SERVED} == on () {ISSUED}") != []
+
+    eventually(is_served, timeout=180)
+
+    (AUTHORITY.parent / "alert-receiver.pem").unlink()
+    subprocess.run((str(ROOT / "compose/certificates.sh"),), check=True, capture_output=True, timeout=120)
+
+    pending = 'ALERTS{alertname="CertificateNotServed", instance="alert-receiver:9094", alertstate="pending"}'
+    eventually(lambda: prometheus.values(pending) != [], timeout=180)
+
+    stack.compose("restart", "alert-receiver")
+
+    eventually(is_served, timeout=180)
+    eventually(lambda: prometheus.values(pending) == [], timeout=180)

@@ -8,15 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.columns import delta_schema_json
+from gamelake.delta.data_files import DataFile, write_rows
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.layers.silver import COMMON_SCHEMA
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.data_files import DataFile, encode_parquet, new_file_name
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
-from tests.eventually import eventually
+from gamelake.objects.store import Store
 from tests.stack.platform import Stack
 from tests.stack.prometheus import Prometheus
+from tests.support.eventually import eventually
 
 TASK = "compact_daily"
 FILES = 40
@@ -46,11 +47,7 @@ def crumbs(stack: Stack) -> Iterator[str]:
 def a_file(store: Store, table: str, day: str, number: int) -> DataFile:
     columns = {"event_id": [f"{number}"], "event_name": ["level_completed"]}
     arrays = [pa.array(columns.get(field.name, [None]), field.type) for field in COMMON_SCHEMA]
-    content, statistics = encode_parquet(pa.Table.from_arrays(arrays, schema=COMMON_SCHEMA), ())
-    path = new_file_name(f"event_date={day}")
-    store.put(f"{table}/{path}", content.to_pybytes())
-    partition: dict[str, str | None] = {"event_date": day}
-    return DataFile(path=path, size=content.size, rows=1, partition=partition, statistics=statistics)
+    return write_rows(store, table, pa.Table.from_arrays(arrays, schema=COMMON_SCHEMA), {"event_date": day})
 
 
 def ids_in(stack: Stack, table: str) -> list[str]:

@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
-from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack
 from tests.stack.secret_values import shown_in
+from tests.support.eventually import eventually
 from tools.stack import scheme
 
 STEPS = ["signed", "acknowledged", "decided", "committed", "registered", "visible"]
@@ -71,7 +71,7 @@ def test_players_are_simulated_at_a_rate_and_all_their_events_arrive(stack: Stac
 
     events = 2_000
     simulator = ("python", "-m", "tools.simulator", "--target", "http", "--url", f"{scheme()}://ingest:8000")
-    who = ("--keys-file", "/run/secrets/ingest-keys")
+    who = ("--keys-file", "/run/secrets/ingest-keys/keys.yaml")
     how_many = ("--events", str(events), "--rate", "500", "--games", "3", "--seed", "11")
     clean = ("--undecodable", "0", "--unknown-game", "0", "--null-time", "0", "--duplicate", "0")
     done = run_tools(stack, *simulator, *who, *how_many, *clean)

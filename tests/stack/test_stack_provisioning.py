@@ -66,7 +66,7 @@ class Declared:
         self._write_key(self.name, self.name, secret)
 
     def provision(self) -> int:
-        """Bring the store in line; gives the exit code."""
+        """Bring the store in line. Return the exit code."""
         environment = {
             **os.environ,
             "GAMELAKE_S3_ENDPOINT": self.store.endpoint,
@@ -101,7 +101,7 @@ def admin(object_store: ObjectStore) -> MinioAdmin:
 
 @pytest.fixture
 def declared(object_store: ObjectStore, admin: MinioAdmin, tmp_path: Path) -> Iterator[Declared]:
-    """A bucket and a user that are not there yet, and are gone after the test."""
+    """A bucket and a user that don't exist yet, and are gone after the test."""
     declared = Declared(object_store, tmp_path)
     yield declared
     for remove in (admin.user_remove, admin.policy_remove):
@@ -117,7 +117,7 @@ def put(store: ObjectStore, bucket: str) -> None:
 
 
 def refusal(store: ObjectStore, bucket: str) -> str:
-    """With what word a store refuses a write."""
+    """Return the word by which a store refuses a write."""
     with pytest.raises(S3Error) as refused:
         put(store, bucket)
     return str(refused.value.code)

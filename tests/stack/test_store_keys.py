@@ -9,19 +9,19 @@ import pytest
 from minio import Minio
 from minio.error import MinioAdminException, S3Error
 
-from gamelake.storage.store import shared_credentials
+from gamelake.objects.store import shared_credentials
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import SECRETS, Stack
 
 TABLES = frozenset({"lakehouse/bronze", "lakehouse/silver", "lakehouse/dead_letters", "lakehouse/gold"})
 STREAMS, CATALOG_STATE = "lakehouse/_gamelake/streams", "lakehouse/_gamelake/catalog"
-KPIS, LIVE_OPS = "lakehouse/_gamelake/kpis", "lakehouse/_gamelake/streams/live_ops"
+LIVE_OPS = "lakehouse/_gamelake/streams/live_ops"
 SILVER, GOLD, LINEAGE = "lakehouse/silver", "lakehouse/gold", "lakehouse/lineage"
-METASTORE, AUDIT = "catalog/silver", "lakehouse/audit"
+METASTORE, AUDIT, AUDIT_ROWS = "catalog/silver", "lakehouse/audit", "lakehouse/audit/queries/audit_date=2026-01-01"
 INCOMING, DELIVERED = "landing/incoming", "landing/delivered"
-STATES = frozenset({STREAMS, CATALOG_STATE, KPIS, LIVE_OPS})
+STATES = frozenset({STREAMS, CATALOG_STATE, LIVE_OPS})
 LAKEHOUSE = TABLES | STATES | {LINEAGE}
-PLACES = LAKEHOUSE | {METASTORE, AUDIT, INCOMING, DELIVERED}
+PLACES = LAKEHOUSE | {METASTORE, AUDIT, AUDIT_ROWS, INCOMING, DELIVERED}
 
 ACTIONS: Mapping[str, Callable[[Minio, str, str], object]] = MappingProxyType(
     {
@@ -33,20 +33,20 @@ ACTIONS: Mapping[str, Callable[[Minio, str, str], object]] = MappingProxyType(
 RIGHTS: tuple[tuple[str, Mapping[str, Set[str]]], ...] = (
     ("ingest-events", {"read": LAKEHOUSE | {INCOMING, DELIVERED}, "put": LAKEHOUSE, "delete": STATES}),
     (
-        "answers",
+        "serving",
         {
-            "read": {SILVER, GOLD, LINEAGE, KPIS, LIVE_OPS},
-            "put": {GOLD, LINEAGE, KPIS, LIVE_OPS},
-            "delete": {KPIS, LIVE_OPS},
+            "read": {SILVER, GOLD, LINEAGE, LIVE_OPS},
+            "put": {GOLD, LINEAGE, LIVE_OPS},
+            "delete": {LIVE_OPS},
         },
     ),
-    ("upkeep", {"read": LAKEHOUSE, "put": TABLES | {LINEAGE}, "delete": TABLES | {LINEAGE}}),
-    ("privacy", {"read": LAKEHOUSE | {AUDIT}, "put": LAKEHOUSE, "delete": LAKEHOUSE}),
+    ("maintenance", {"read": LAKEHOUSE, "put": TABLES | {LINEAGE}, "delete": TABLES | {LINEAGE}}),
+    ("privacy", {"read": LAKEHOUSE | {AUDIT, AUDIT_ROWS}, "put": LAKEHOUSE, "delete": LAKEHOUSE}),
     ("delivery", {"read": frozenset(), "put": {DELIVERED}, "delete": frozenset()}),
     ("uploads", {"read": frozenset(), "put": {INCOMING}, "delete": frozenset()}),
-    ("trino", {"read": LAKEHOUSE | {METASTORE, AUDIT}, "put": {METASTORE}, "delete": {METASTORE}}),
+    ("trino", {"read": LAKEHOUSE | {METASTORE, AUDIT, AUDIT_ROWS}, "put": {METASTORE}, "delete": {METASTORE}}),
     ("catalog", {"read": LAKEHOUSE | {METASTORE, AUDIT}, "put": {CATALOG_STATE}, "delete": {CATALOG_STATE}}),
-    ("audit", {"read": {AUDIT}, "put": {AUDIT}, "delete": {AUDIT}}),
+    ("audit", {action: {AUDIT, AUDIT_ROWS} for action in ACTIONS}),
 )
 
 
@@ -76,7 +76,7 @@ def objects(store_of: Callable[[str], ObjectStore]) -> Iterator[list[tuple[str, 
 
 
 def is_done(action: Callable[[], object]) -> bool:
-    """Whether the store lets it be done."""
+    """Return True if the store lets it be done."""
     try:
         action()
     except S3Error as error:
@@ -107,3 +107,11 @@ def test_no_service_makes_buckets_or_users(store_of: Callable[[str], ObjectStore
     assert not is_done(lambda: store.client.make_bucket(f"test-{uuid.uuid4().hex}"))
     with pytest.raises(MinioAdminException, match="AccessDenied"):
         store.admin.user_list()
+
+
+@pytest.mark.parametrize("service", [service for service, _ in RIGHTS])
+def test_no_service_makes_a_further_key_which_would_outlive_a_rotation(
+    store_of: Callable[[str], ObjectStore], service: str
+) -> None:
+    with pytest.raises(MinioAdminException, match="AccessDenied"):
+        store_of(service).admin.add_service_account(policy={"Version": "2012-10-17", "Statement": []})

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from gamelake.storage.store import Store
+from gamelake.objects.store import Store
 from tests.embedded.power_cut import NoPowerCutError, PowerCutDisk
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import Stack

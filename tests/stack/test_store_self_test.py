@@ -3,7 +3,7 @@
 import pytest
 
 from gamelake.model.errors import StoreError
-from gamelake.storage.store import PROBE, Store, require_put_if_absent
+from gamelake.objects.store import PROBE, Store, require_put_if_absent
 from tests.stack.lying_store import lying_store
 from tests.stack.object_store import ObjectStore
 

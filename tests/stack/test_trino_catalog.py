@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gamelake.storage.store import Location, Store
+from gamelake.objects.store import Location, Store
 from services.catalog.errors import TableError
 from services.catalog.registration import Registrar, Registrations
 from services.catalog.settings import TrinoSettings
@@ -57,7 +57,7 @@ class Service:
         self.refused: list[TableError] = []
 
     def runs(self, count: int = 1) -> int:
-        """Run the catalog; gives how many of the lakehouse's tables Trino knows after the last run."""
+        """Run the catalog. Return how many of the lakehouse's tables Trino knows after the last run."""
         known = 0
         for _ in range(count):
             known, self.refused = self._registrar.synchronize(self._finder.find())
@@ -80,7 +80,7 @@ def entry_of(table: NewTable) -> bytes | None:
 
 
 def is_known(table: NewTable) -> bool:
-    """Whether Trino has a table by this name, whatever is behind it."""
+    """Return True if Trino has a table by this name, whatever is behind it."""
     return entry_of(table) is not None
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from gamelake.model.naming import SILVER_EVENTS
-from tests.maintained_tables import CLONE, COLUMNS, MaintainedSilver, as_read, new_maintained_table, rows
 from tests.stack.platform import Stack
 from tests.stack.trino_users import ENGINEER, known_by_another_name, new_lakehouse
+from tests.support.maintained_tables import CLONE, COLUMNS, MaintainedSilver, as_read, new_maintained_table, rows
 
 
 @pytest.fixture(scope="module")

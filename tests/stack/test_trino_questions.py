@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from gamelake.delta.listing import table_names
 from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
+from gamelake.objects.store import Location, Store
 from gamelake.serving.sql.questions import Question, as_of, load_questions
 from gamelake.serving.sql.relations import Relations
 from gamelake.serving.sql.views import load_views
-from gamelake.storage.listing import table_names
-from gamelake.storage.store import Location, Store
 from tests.answers.answers import ANSWERS, plain
 from tests.answers.lakehouse import contract, make_lakehouse
 from tests.answers.play import TODAY
@@ -31,7 +31,7 @@ from tests.stack.trino_users import (
 
 QUESTIONS = load_questions(ROOT / "sql/questions")
 PORTABLE = {name: each for name, each in QUESTIONS.items() if each.is_portable}
-# Nothing about an hour ago can be known of a pipeline that may have started a minute ago.
+# Nothing about an hour ago is known about a pipeline that may have started a minute ago.
 ABOUT_AN_EARLIER_TIME = {"as_it_was_an_hour_ago"}
 OWN_TABLES = [
     "silver.events", "silver.kart_rumble_events", "dead_letters.events", "gold.kart_rumble_player_agg",
@@ -82,7 +82,9 @@ def known_play(stack: Stack) -> Iterator[tuple[Location, Mapping[str, str]]]:
 def test_a_question_has_the_known_answer_on_trino(name: str, known_play: tuple[Location, Mapping[str, str]]) -> None:
     _, names = known_play
 
-    relations = Relations(frozenset(names), load_views(ROOT / "sql/views"), contract().games)
+    relations = Relations(
+        frozenset(names), load_views(ROOT / "sql/views", ROOT / "contracts/games.yaml"), contract().games
+    )
     rows = asker(QUESTIONS[name]).ask(relations.written_out(as_of(QUESTIONS[name].sql, TODAY), names))
 
     assert [plain(row) for row in rows] == ANSWERS[name]()

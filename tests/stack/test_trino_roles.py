@@ -15,7 +15,7 @@ from trino.auth import BasicAuthentication
 from trino.dbapi import connect
 from trino.exceptions import TrinoQueryError
 
-from gamelake.storage.store import Store, shared_credentials
+from gamelake.objects.store import Store, shared_credentials
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import SECRETS, Stack
 from tests.stack.trino_users import (
@@ -121,7 +121,7 @@ def on(table: str, statements: Sequence[str]) -> list[str]:
 
 
 def not_denied(user: User, statements: Sequence[str]) -> dict[str, str]:
-    """The statements that a user's rights do not forbid, with what came of them."""
+    """Return the statements that a user's rights do not forbid, and their outcomes."""
     outcomes = {statement: user.refusal(statement) for statement in statements}
     return {statement: outcome for statement, outcome in outcomes.items() if outcome != DENIED}
 
@@ -372,7 +372,7 @@ def trinos_key(object_store: ObjectStore) -> Minio:
 
 
 def refused(action: Callable[[], object]) -> bool:
-    """Whether the store says that the key may not."""
+    """Return True if the store says that the key may not."""
     try:
         action()
     except S3Error as error:

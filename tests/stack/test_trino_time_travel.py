@@ -29,7 +29,7 @@ def numbers(table: NewTable, as_of: str) -> list[int]:
 
 
 def at(minutes: int) -> str:
-    """The clause for so many minutes ago."""
+    """Return the clause for a number of minutes ago."""
     return f"FOR TIMESTAMP AS OF (current_timestamp - INTERVAL '{minutes}' MINUTE)"
 
 

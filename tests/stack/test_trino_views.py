@@ -3,11 +3,11 @@
 import pytest
 
 from gamelake.serving.sql.views import load_views
-from tests.eventually import eventually
 from tests.stack.platform import ROOT, Stack
 from tests.stack.trino_users import ANALYST, ENGINEER, User, await_answer, fill
+from tests.support.eventually import eventually
 
-VIEWS = {view.name: view for view in load_views(ROOT / "sql/views")}
+VIEWS = {view.name: view for view in load_views(ROOT / "sql/views", ROOT / "contracts/games.yaml")}
 OWNER = User("views")
 DENIED = "PERMISSION_DENIED"
 # The catalog service reads the files once a minute.

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from minio import Minio
 
-from tests.eventually import eventually
 from tests.stack.platform import Stack
+from tests.support.eventually import eventually
 from tools.stack import kafka
 
 BUCKET, TOPIC = "landing", "files.notifications"
@@ -49,7 +49,7 @@ class Uploaders:
     def _put(self, name: str) -> None:
         try:
             self._uploads.put_object(BUCKET, name, BytesIO(b"\n"), 1)
-        except Exception:  # the store is being killed: of what it did not accept it need not notify
+        except Exception:  # the store is being killed: it need not notify of objects that it did not accept
             return
         self.accepted.append(name)
 

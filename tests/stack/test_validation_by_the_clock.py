@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.eventually import eventually
 from tests.stack.platform import Stack
 from tests.stack.prometheus import Prometheus
+from tests.support.eventually import eventually
 from tools.stack import page
 
 TASK, SERVICES = "validate", ("quality", "data-docs")

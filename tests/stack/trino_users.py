@@ -12,11 +12,11 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from trino.exceptions import TrinoQueryError
 
-from gamelake.storage.store import Location, Store
+from gamelake.objects.store import Location, Store
 from gamelake.trino import TrinoAccess
-from tests.eventually import eventually
 from tests.stack.object_store import ObjectStore
 from tests.stack.platform import Stack, stack_sender
+from tests.support.eventually import eventually
 from tools.stack import trino
 
 # A first query on a busy machine compiles what the later ones use.
@@ -59,7 +59,7 @@ class User:
         return value
 
     def refusal(self, sql: str) -> str:
-        """By what name Trino refuses a statement; empty if it does not."""
+        """Return the name by which Trino refuses a statement; empty if it does not."""
         try:
             self.ask(sql)
         except TrinoQueryError as error:
@@ -67,7 +67,7 @@ class User:
         return ""
 
     def sees(self, sql: str) -> Callable[[], bool]:
-        """Whether a question has an answer with rows by now; a table that is not there yet has none."""
+        """Return True if a question has an answer with rows by now; a table that does not exist yet has none."""
 
         def check() -> bool:
             try:

@@ -20,11 +20,11 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 from pyspark.sql import SparkSession
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.tables import DeltaTables
+from gamelake.objects.settings import LakehouseSettings
+from gamelake.objects.store import Location, Store
 from gamelake.session import spark_session
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables
 from tests.stack.rows import SCHEMA, entry_of, write_row
 
 JARS = Path(__file__).parents[2] / "build/jars/spark"
@@ -35,7 +35,7 @@ Append = Callable[[str, int], None]
 
 
 class Way(StrEnum):
-    """How a writer commits."""
+    """The way in which a writer commits."""
 
     SPARK = "spark"
     SPARK_DEFAULT = "spark_default"  # with the log store that Delta chooses for S3 unless it is configured

@@ -8,7 +8,7 @@ from pytest_socket import disable_socket, enable_socket
 
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
-from tests.vault_keys import key_file
+from tests.support.vault_keys import key_file
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The Hypothesis settings of all property tests outside tests/embedded (those are in tests/embedded/effort.py)."""
+"""The Hypothesis settings of all property tests; tests/embedded has its own too (tests/embedded/effort.py)."""
 
 import os
 
@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, settings
 _SLOW_TO_DRAW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 
-def examples(count: int) -> settings:
+def examples(count: int, variable: str = "PROPERTY_FACTOR") -> settings:
     """Settings for at most `count` examples without a deadline, the same ones at every run in CI.
 
-    With PROPERTY_FACTOR=<n> it is n times as many, and others at each run.
+    With the environment variable set to <n> it is n times as many, and others at each run.
     """
-    factor = os.environ.get("PROPERTY_FACTOR")
+    factor = os.environ.get(variable)
     return settings(
         max_examples=count * int(factor or 1),
         deadline=None,

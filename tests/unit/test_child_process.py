@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventually import eventually
-from tests.process_table import descendants_of, still_running
+from tests.support.eventually import eventually
+from tests.support.process_table import descendants_of, still_running
 from tools.embedded.process import ChildProcess, Program, ServiceEndedError, ServiceUnhealthyError
 
 SLEEPS = "import time; time.sleep(600)"

@@ -8,10 +8,11 @@ from pathlib import Path
 from services.gateway import errors
 from services.gateway.authentication import GameKey
 from services.gateway.errors import Reason, RefusedError
+from services.gateway.limits.memory_budget import VALUES_PER_EVENT
 from services.gateway.settings import GatewaySettings
 
 PAGE = Path("docs/gateway.md").read_text(encoding="utf-8")
-# Of paths and methods that do not exist.
+# Responses of paths and methods that do not exist.
 _OF_PATHS = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
 
 
@@ -48,8 +49,8 @@ def test_the_limits_are_the_settings_own(tmp_path: Path) -> None:
     )
 
     assert (settings.body.size, settings.body.decompressed, settings.body.events) == (2**20, 2**23, 5000)
-    assert (settings.body.timeout, settings.queue.timeout) == (timedelta(seconds=10), timedelta(seconds=15))
-    assert (settings.queue.records, settings.queue.bytes) == (15_000, 2**26)
+    assert (settings.body.timeout, settings.kafka_timeout) == (timedelta(seconds=10), timedelta(seconds=15))
+    assert (settings.memory, VALUES_PER_EVENT * settings.body.events) == (104 * 2**20, 200_000)
     assert (settings.burst, settings.signature_window) == (timedelta(seconds=2), timedelta(minutes=5))
     assert GameKey(id="a", game="a", secrets=("0" * 32,)).rate == 20_000
     for text in (
@@ -57,7 +58,8 @@ def test_the_limits_are_the_settings_own(tmp_path: Path) -> None:
         "5,000",
         "10 s",
         "15 s",
-        "15,000, or 64 MiB",
+        "half of 104 MiB",
+        "5,000, 200,000",
         "20,000 events/s",
         "5 minutes",
     ):

@@ -1,162 +1,111 @@
-"""`monitoring/metrics.yaml` says what the code exposes, and its page explains all of it."""
+"""Programs expose the metrics that `declared.yaml` declares, and the page about monitoring explains all of them."""
 
 import re
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
-from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 
-from gamelake.observability.metrics.container import CONTAINER_MEMORY, CONTAINER_MEMORY_LIMIT
-from gamelake.observability.metrics.endpoint import CERTIFICATE_EXPIRY
-from gamelake.observability.metrics.files import FilesMetric
-from gamelake.observability.metrics.gold import GoldMetric
-from gamelake.observability.metrics.instruments import Metric
-from gamelake.observability.metrics.kpis import KpiMetric
-from gamelake.observability.metrics.live_ops import LiveOpsMetric
-from gamelake.observability.metrics.maintenance import MaintenanceMetric
+from gamelake.observability.metrics.container import ContainerMemoryCollector
+from gamelake.observability.metrics.declared import MetricDeclaration, declarations, metrics_file
+from gamelake.observability.metrics.endpoint import CertificateExpiryCollector, Heartbeat
+from gamelake.observability.metrics.files import FilesTelemetry
+from gamelake.observability.metrics.gold import GoldTelemetry
+from gamelake.observability.metrics.instruments import Instruments
+from gamelake.observability.metrics.kpis import KpiTelemetry
+from gamelake.observability.metrics.live_ops import LiveOpsTelemetry
+from gamelake.observability.metrics.maintenance import MaintenanceTelemetry
+from services.audit.metrics import AuditMetrics
+from services.catalog.metrics import CatalogMetrics
+from services.delivery.metrics import DeliveryMetrics
 from services.gateway import metrics as gateway
+from services.portal.metrics import PortalMetrics
+from services.provision.certificates import EXPIRY_METRIC
+from tests.support.scraping import declared_names
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-DECLARED = yaml.safe_load((REPOSITORY / "monitoring" / "metrics.yaml").read_text(encoding="utf-8"))
-PAGE = (REPOSITORY / "docs" / "monitoring.md").read_text(encoding="utf-8")
-METRICS: list[dict[str, Any]] = DECLARED["metrics"]
-SOURCES = {
-    "endpoint",
-    "ingest-events",
-    "audit",
-    "catalog",
-    "delivery",
-    "files",
-    "gold",
-    "kpis",
-    "ingest",
-    "live-ops",
-    "maintenance",
-    "portal",
-}
-UNITS = {
-    "seconds",
-    "offsets",
-    "records",
-    "rows",
-    "files",
-    "bytes",
-    "failures",
-    "runs",
-    "tables",
-    "requests",
-    "events",
-    "players",
-    "sessions",
-    "dollars",
-    "version",
-    "ratio",
-    "boolean",
-    "timestamp",
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+METRICS = metrics_file()
+DECLARED = [metric for metrics in METRICS.sources.values() for metric in metrics]
+NO_HEARTBEAT = Heartbeat(None)
+A_GROUP = {"memory.current": "1000", "memory.max": "4000", "memory.stat": "inactive_file 300"}
+A_SERVER: Any = SimpleNamespace(certificate_expires=datetime(2030, 1, 1, tzinfo=UTC))
+EXPOSED: dict[str, Callable[[CollectorRegistry], object]] = {
+    "ingest-events": lambda registry: Instruments(registry, "q"),
+    "files": lambda registry: FilesTelemetry("q", registry),
+    "catalog": CatalogMetrics,
+    "delivery": DeliveryMetrics,
+    "audit": AuditMetrics,
+    "portal": PortalMetrics,
+    "gold": lambda registry: (GoldTelemetry(registry, NO_HEARTBEAT), KpiTelemetry(registry)),
+    "live-ops": lambda registry: LiveOpsTelemetry("q", registry),
+    "maintenance": lambda registry: MaintenanceTelemetry(registry, NO_HEARTBEAT),
 }
 
 
-def test_the_ingest_jobs_metrics_are_the_declared_ones_and_the_reverse() -> None:
-    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in Metric}
-
-    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "ingest-events"}
-
-    assert in_code == declared
+def exposed(registry: CollectorRegistry) -> set[str]:
+    """The names of our metrics that a scrape of a registry shows."""
+    return set(re.findall(r"^# TYPE (gamelake_\w+) ", generate_latest(registry).decode(), re.MULTILINE))
 
 
-def test_the_endpoints_metrics_are_the_declared_ones() -> None:
-    declared = [each["name"] for each in METRICS if each["source"] == "endpoint"]
+@pytest.mark.parametrize("source", EXPOSED)
+def test_a_program_exposes_its_declared_metrics_and_no_other(source: str) -> None:
+    registry = CollectorRegistry()
+    EXPOSED[source](registry)
 
-    assert declared == [CERTIFICATE_EXPIRY, CONTAINER_MEMORY, CONTAINER_MEMORY_LIMIT]
-
-
-def test_the_gold_jobs_metrics_are_the_declared_ones_and_the_reverse() -> None:
-    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in GoldMetric}
-
-    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "gold"}
-
-    assert in_code == declared
+    assert exposed(registry) == declared_names(source)
 
 
-def test_the_metrics_of_files_are_the_declared_ones_and_the_reverse() -> None:
-    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in FilesMetric}
+def test_the_gateway_exposes_its_declared_metrics_and_no_other() -> None:
+    gateway.initialize(["archery"], memory_budget=1)
 
-    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "files"}
-
-    assert in_code == declared
+    assert exposed(REGISTRY) == declared_names("ingest")
 
 
-def test_the_kpi_querys_metrics_are_the_declared_ones_and_the_reverse() -> None:
-    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in KpiMetric}
+def test_every_endpoint_exposes_the_declared_metrics_of_its_container_and_its_certificate(tmp_path: Path) -> None:
+    for name, text in A_GROUP.items():
+        (tmp_path / name).write_text(text)
+    registry = CollectorRegistry()
+    registry.register(ContainerMemoryCollector(tmp_path))
+    registry.register(CertificateExpiryCollector(A_SERVER))
 
-    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "kpis"}
-
-    assert in_code == declared
-
-
-def test_the_metrics_of_live_operations_are_the_declared_ones_and_the_reverse() -> None:
-    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in LiveOpsMetric}
-
-    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "live-ops"}
-
-    assert in_code == declared
+    assert exposed(registry) == declared_names("endpoint")
 
 
-def test_the_metrics_of_maintenance_are_the_declared_ones_and_the_reverse() -> None:
-    in_code = {each.value.name: (each.value.kind.value, list(each.value.labels)) for each in MaintenanceMetric}
-
-    declared = {each["name"]: (each["type"], each["labels"]) for each in METRICS if each["source"] == "maintenance"}
-
-    assert in_code == declared
+def test_no_other_program_has_a_declared_metric() -> None:
+    assert METRICS.sources.keys() == {*EXPOSED, "endpoint", "ingest", "certificates"}
+    assert declared_names("certificates") == {EXPIRY_METRIC}
 
 
-def test_the_gateways_metrics_are_the_declared_ones_and_the_reverse() -> None:
-    found = [
-        family for each in vars(gateway).values() if isinstance(each, MetricWrapperBase) for family in each.describe()
-    ]
-    in_code = {f"{each.name}_total" if each.type == "counter" else each.name: each.type for each in found}
-
-    declared = {each["name"]: each["type"] for each in METRICS if each["source"] == "ingest"}
-
-    assert in_code == declared
-
-
-def test_every_metric_is_declared_once_and_with_all_that_belongs_to_it() -> None:
-    names = [each["name"] for each in METRICS]
-
-    assert len(names) == len(set(names))
-    for each in METRICS:
-        assert each.keys() - {"estimate"} == {"name", "type", "unit", "labels", "source", "meaning"}
-        assert each["source"] in SOURCES
-        assert each["unit"] in UNITS
-        assert each["meaning"].strip()
+def test_every_metric_is_declared_once() -> None:
+    assert len(DECLARED) == len(declarations())
 
 
 def test_every_label_is_explained_and_the_reverse() -> None:
-    assert {label for each in METRICS for label in each["labels"]} == DECLARED["labels"].keys()
+    assert {label for metric in DECLARED for label in metric.labels} == METRICS.labels.keys()
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: str(metric["name"]))
-def test_a_name_follows_prometheus_rules(metric: dict[str, Any]) -> None:
-    name, unit = metric["name"], metric["unit"]
+@pytest.mark.parametrize("metric", DECLARED, ids=lambda metric: metric.name)
+def test_a_name_follows_prometheus_rules(metric: MetricDeclaration) -> None:
+    name, unit = metric.name, metric.unit
 
     assert re.fullmatch(r"gamelake(_[a-z]+)+", name)
-    assert name.endswith("_total") == (metric["type"] == "counter")
+    assert name.endswith("_total") == (metric.type == "counter")
     assert name.endswith("_timestamp_seconds") == (unit == "timestamp")
     assert ("_seconds" in name) == (unit in ("seconds", "timestamp"))
     assert name.endswith("_ratio") == (unit == "ratio")
+    assert bool(metric.buckets) == (metric.type == "histogram")
 
 
 def test_the_page_names_every_metric_and_no_other() -> None:
-    named = set(re.findall(r"`(gamelake_[a-z_]+)`", PAGE))
-
-    assert named == {each["name"] for each in METRICS}
+    assert set(re.findall(r"`(gamelake_[a-z_]+)`", PAGE)) == declarations().keys()
 
 
 def test_the_page_says_which_figures_are_estimates() -> None:
     rows = {row[0]: row for row in re.findall(r"^\| `(gamelake_[a-z_]+)` \|(.*)$", PAGE, re.MULTILINE)}
 
-    for each in METRICS:
-        assert ("estimate" in rows[each["name"]][1].lower()) == each.get("estimate", False)
+    for metric in DECLARED:
+        assert ("estimate" in rows[metric.name][1].lower()) == metric.estimate

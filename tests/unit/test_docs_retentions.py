@@ -1,4 +1,4 @@
-"""The table of what is kept, and for how long, says what the contract, the compose files and the constants say."""
+"""The table of retentions says what the contract, the compose files and the constants say."""
 
 import re
 from datetime import timedelta
@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from gamelake.contract.games import load_games
 from gamelake.maintenance.retentions import RetentionKind, applicable, contradictions
-from gamelake.model.games import load_games
-from gamelake.serving.kpis.settings import KpiSettings
-from gamelake.streaming.dedup_window import DedupLimits
+from gamelake.streaming.dedup.window import DedupLimits
 from services.provision.declarations import TopicSpec, load_topics
 
-_PAGE = Path("docs/operations.md").read_text(encoding="utf-8")
+_PAGE = Path("docs/reference/storage.md").read_text(encoding="utf-8")
 _SECTION = _PAGE.split("## What is kept, and for how long\n")[1].split("\n## ")[0]
 _POLICY = load_games(Path("contracts/games.yaml")).maintenance
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3_600, "days": 86_400}
@@ -57,7 +56,7 @@ def test_the_states_of_players_are_compacted() -> None:
         "files that compaction",
         "a table's history",
         "manifests",
-        "leases that were given back",
+        "released leases",
     ],
 )
 def test_what_follows_the_tables_retention_says_so(what: str) -> None:
@@ -69,15 +68,13 @@ def test_old_checkpoints_follow_it_too() -> None:
 
 
 def test_the_other_figures_of_the_policy_are_the_contracts() -> None:
-    assert _span(_kept("a restore may go back by")) == timedelta(days=_POLICY.restore_window_days)
-    assert _span(_kept("a query may run for")) == timedelta(hours=_POLICY.longest_query_hours)
+    assert _span(_kept("restore window")) == timedelta(days=_POLICY.restore_window_days)
+    assert _span(_kept("longest query")) == timedelta(hours=_POLICY.longest_query_hours)
     assert _kept("backups") == f"{_POLICY.backups_kept} of them, one every {_POLICY.backup_every_hours:g} hours"
 
 
 def test_the_windows_of_the_streams_are_the_settings() -> None:
-    assert _span(_kept("state: events that silver")) == DedupLimits().window
-    watermark = KpiSettings.from_env({"GAMELAKE_LAKEHOUSE": "file:///nowhere"}).watermark
-    assert _span(_kept("state: hours of the key figures")) == watermark
+    assert _span(_kept("state: ids of recent events")) == DedupLimits().window
 
 
 def test_all_of_them_fit_together() -> None:
@@ -87,8 +84,8 @@ def test_all_of_them_fit_together() -> None:
         RetentionKind.LOGS: min(_span(_kept("a table's history")), _SPARKS_DEFAULT),
         RetentionKind.BACKUPS: _POLICY.backups_reach,
         RetentionKind.BACKUP_INTERVAL: _POLICY.backup_interval,
-        RetentionKind.RESTORE_WINDOW: _span(_kept("a restore may go back by")),
-        RetentionKind.LONGEST_QUERY: _span(_kept("a query may run for")),
+        RetentionKind.RESTORE_WINDOW: _span(_kept("restore window")),
+        RetentionKind.LONGEST_QUERY: _span(_kept("longest query")),
     }
 
     assert len(applicable(spans)) > 0

@@ -10,9 +10,8 @@ from gamelake.maintenance.settings import MaintenanceSettings
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import SettingsError
 from gamelake.model.logs import LogFormat
-from gamelake.serving.kpis.settings import KpiSettings
 from gamelake.serving.live_ops.settings import LiveOpsSettings
-from gamelake.streaming.settings import IngestSettings
+from gamelake.streaming.driver.settings import IngestSettings
 from tests.unit.test_settings import REQUIRED
 
 _CODE = "\n".join(path.read_text(encoding="utf-8") for path in sorted(Path("gamelake").rglob("*.py")))
@@ -48,10 +47,6 @@ _NUMBERS = [
 
 def _settings(**changes: str) -> IngestSettings:
     return IngestSettings.from_env(REQUIRED | changes)
-
-
-def _kpi_settings(**changes: str) -> KpiSettings:
-    return KpiSettings.from_env({"GAMELAKE_LAKEHOUSE": REQUIRED["GAMELAKE_LAKEHOUSE"]} | changes)
 
 
 def _maintenance_settings(**changes: str) -> MaintenanceSettings:
@@ -105,19 +100,6 @@ def test_a_numbers_default_and_bounds_are_the_pages(number: Number) -> None:
             _settings(**{number.name: str(beyond)})
 
 
-@pytest.mark.parametrize("row", _section("Key figures"), ids=lambda row: row[0])
-def test_a_default_and_bounds_of_the_key_figures_are_the_pages(row: list[str]) -> None:
-    name, _, _, default, least, most = row
-    name = name.strip("`")
-
-    assert _kpi_settings(**{name: default}) == _kpi_settings()
-    for allowed in (least, most):
-        _kpi_settings(**{name: allowed})
-    for beyond in (int(least) - 1, int(most) + 1):
-        with pytest.raises(SettingsError, match=name):
-            _kpi_settings(**{name: str(beyond)})
-
-
 @pytest.mark.parametrize("row", [row for row in _section("Maintenance") if row[2]], ids=lambda row: row[0])
 def test_a_default_and_bounds_of_maintenance_are_the_pages(row: list[str]) -> None:
     name, _, _, default, least, most = row
@@ -133,8 +115,8 @@ def test_a_default_and_bounds_of_maintenance_are_the_pages(row: list[str]) -> No
 
 def test_a_numbers_name_says_its_unit_or_what_it_counts() -> None:
     for number in _NUMBERS:
-        assert number.unit in ("seconds", "records", "events", "share", "messages", "columns", "bytes")
-        for unit in ("seconds", "columns", "bytes"):
+        assert number.unit in ("seconds", "records", "events", "share", "messages", "columns", "bytes", "MiB")
+        for unit in ("seconds", "columns", "bytes", "MiB"):
             assert number.name.endswith(f"_{unit.upper()}") == (number.unit == unit)
 
 

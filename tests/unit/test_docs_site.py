@@ -1,4 +1,4 @@
-"""The docs site has every document in its navigation, pages for what they link to, and nothing from other hosts."""
+"""The site navigates to every document but appendices, shows linked files, and loads nothing from other hosts."""
 
 import re
 from pathlib import Path
@@ -7,10 +7,21 @@ from typing import Any
 import pytest
 import yaml
 
-from tools.docs_site import documents, entries, expand, link_to_pages, linked_files, page_of, show
+from tools.docs_site import (
+    documents,
+    entries,
+    expand,
+    link_to_pages,
+    linked_files,
+    page_of,
+    search_weight,
+    show,
+    source_address,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGURATION = REPOSITORY / "mkdocs.yml"
+APPENDIX = "docs/appendix/"
 
 
 class _WithoutPython(yaml.SafeLoader):
@@ -26,10 +37,18 @@ def configuration() -> dict[str, Any]:
     return read
 
 
-def test_the_navigation_holds_every_document_once(configuration: dict[str, Any]) -> None:
+def test_the_navigation_holds_every_document_once_except_appendices(configuration: dict[str, Any]) -> None:
     names = documents(REPOSITORY)
+    appendices = [name for name in names if name.startswith(APPENDIX)]
 
-    assert sorted(entries(expand(configuration["nav"], names))) == names
+    assert configuration["not_in_nav"].split() == [f"/{APPENDIX}"]
+    assert sorted([*entries(expand(configuration["nav"], names)), *appendices]) == names
+
+
+def test_an_appendix_is_linked_from_the_page_of_its_name() -> None:
+    appendices = [Path(name).name for name in documents(REPOSITORY) if name.startswith(APPENDIX)]
+
+    assert [name for name in appendices if f"(appendix/{name}" not in (REPOSITORY / "docs" / name).read_text()] == []
 
 
 def test_a_broken_link_or_anchor_fails_the_build(configuration: dict[str, Any]) -> None:
@@ -40,7 +59,8 @@ def test_a_broken_link_or_anchor_fails_the_build(configuration: dict[str, Any]) 
 
 
 def test_the_site_takes_neither_fonts_nor_scripts_from_other_hosts(configuration: dict[str, Any]) -> None:
-    theme = "".join(path.read_text() for path in (REPOSITORY / "docs/site/theme").glob("*.html"))
+    parts = (path for path in (REPOSITORY / "docs/site/theme").rglob("*") if path.is_file())
+    theme = "".join(path.read_text() for path in parts)
 
     assert configuration["theme"]["font"] is False
     assert not {"extra_javascript", "extra_css"} & configuration.keys()
@@ -72,3 +92,34 @@ def test_links_to_files_and_folders_lead_to_pages_that_show_them(tmp_path: Path)
 def test_a_picture_and_a_notebook_are_in_the_site_as_they_are() -> None:
     assert page_of(REPOSITORY, "docs/gold.svg") == "docs/gold.svg"
     assert page_of(REPOSITORY, "notebooks/analyst.ipynb") == "notebooks/analyst.ipynb"
+
+
+def test_the_search_ranks_decisions_below_all_other_documents() -> None:
+    weights = {name: search_weight(name) for name in documents(REPOSITORY)}
+    decisions = {name for name in weights if name.startswith("docs/decisions/")}
+    for_users = {name for name in weights if name.startswith(("docs/how-to/", "docs/reference/", "README.md"))}
+
+    assert max(weights[name] for name in decisions) < min(weights[name] for name in weights.keys() - decisions)
+    assert {weights[name] for name in for_users} == {1}
+
+
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "https://forge.example/owner/gamelake.git",
+        "https://token@forge.example/owner/gamelake",
+        "git@forge.example:owner/gamelake.git",
+        "ssh://git@forge.example/owner/gamelake.git",
+    ],
+)
+def test_the_source_of_a_page_is_at_the_forge(remote: str) -> None:
+    page = "https://forge.example/owner/gamelake/blob/abc/docs/local.md"
+
+    assert source_address(remote, "abc", "docs/local.md") == page
+
+
+@pytest.mark.parametrize(
+    ("remote", "commit"), [("", "abc"), ("/srv/gamelake.git", "abc"), ("https://a.example/b/c", "")]
+)
+def test_a_repository_without_a_forge_has_no_address(remote: str, commit: str) -> None:
+    assert source_address(remote, commit, "docs/local.md") is None

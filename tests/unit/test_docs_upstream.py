@@ -1,4 +1,4 @@
-"""The defects of others that docs/upstream describes are still there: one that is fixed needs no way around it."""
+"""The defects of dependencies that docs/upstream describes still exist: once one is fixed, its workaround can go."""
 
 import subprocess
 import sys

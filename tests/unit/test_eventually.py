@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.eventually import eventually, pause_after
+from tests.support.eventually import eventually, pause_after
 
 
 @pytest.mark.parametrize(("check_seconds", "pause_seconds"), [(0.0, 0.05), (0.5, 1.0), (30.0, 2.0)])

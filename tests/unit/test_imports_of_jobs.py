@@ -21,7 +21,7 @@ def _loaded(*modules: str, then: str = "") -> set[str]:
 
 
 def test_jobs_with_lineage_start_before_its_client_is_loaded() -> None:
-    jobs = ("ingest_events", "ingest_files", "live_ops", "gold", "kpis", "forget_player")
+    jobs = ("ingest_events", "ingest_files", "live_ops", "gold", "forget_player")
 
     assert LATER & _loaded(*(f"jobs.{job}" for job in jobs)) == set()
 

@@ -33,7 +33,7 @@ def test_the_end_of_one_job_stops_the_others_and_raises_its_error() -> None:
         raise TransientError("the store is away")
 
     with pytest.raises(TransientError, match="the store is away"):
-        run_together({"gold": patient, "kpis": failing}, stop)
+        run_together({"gold": patient, "live_ops": failing}, stop)
     assert ended == ["patient"]
 
 
@@ -41,7 +41,7 @@ def test_all_jobs_end_when_they_are_asked_to() -> None:
     stop = Event()
     stop.set()
 
-    run_together({"gold": lambda: None, "kpis": lambda: None}, stop)
+    run_together({"gold": lambda: None, "live_ops": lambda: None}, stop)
 
 
 def test_a_secondary_job_restarts_after_any_error_with_growing_pauses() -> None:
@@ -74,11 +74,10 @@ def test_a_secondary_job_does_not_restart_after_the_stop() -> None:
 def test_each_job_has_its_own_metrics_port_and_heartbeat() -> None:
     settings = ServingSettings.from_env(VARIABLES)
 
-    telemetry = (settings.gold.telemetry, settings.kpis.telemetry, settings.live_ops.reading.telemetry)
-    assert [each.metrics_port for each in telemetry] == [9110, 9111, 9112]
+    telemetry = (settings.gold.telemetry, settings.live_ops.reading.telemetry)
+    assert [each.metrics_port for each in telemetry] == [9110, 9111]
     assert [each.heartbeat_file for each in telemetry] == [
         Path("/tmp/heartbeat.gold"),  # noqa: S108 # a name, and no file
-        Path("/tmp/heartbeat.kpis"),  # noqa: S108 # the same
         Path("/tmp/heartbeat.live_ops"),  # noqa: S108 # the same
     ]
 

@@ -1,4 +1,4 @@
-"""Each log line is an event: a name in snake_case, fields by name, and a row in docs/operations.md."""
+"""Each log line is an event: a name in snake_case, fields by name, and a row in docs/reference/log-events.md."""
 
 import ast
 import re
@@ -42,9 +42,9 @@ def problems_of(call: ast.Call) -> list[str]:
     match call.args:
         case [ast.Constant(value=str(name))]:
             if not _NAME.fullmatch(name):
-                found.append(f"'{name}' is no event name in snake_case")
+                found.append(f"'{name}' is not an event name in snake_case")
         case [_]:
-            found.append("its event is no literal")
+            found.append("its event is not a literal")
         case _:
             found.append("its fields have no names")
     found += [f"'{each.arg}' is a key of every line" for each in call.keywords if each.arg in RESERVED]
@@ -65,8 +65,8 @@ def events_of_the_code() -> dict[str, Event]:
 
 
 def rows() -> list[tuple[str, str, str, str]]:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    return _ROW.findall(page.split("## Log events\n")[1].split("\n## ")[0])
+    page = (ROOT / "docs" / "reference" / "log-events.md").read_text(encoding="utf-8")
+    return _ROW.findall(page.split("## Events\n")[1].split("\n## ")[0])
 
 
 def test_every_log_call_has_an_event_and_named_fields() -> None:

@@ -34,6 +34,15 @@ def test_every_target_has_a_line_in_the_help(target: str, help_text: str) -> Non
     assert re.search(rf"^  {target} +\S", help_text, re.MULTILINE)
 
 
+def test_the_help_leads_with_six_targets_and_names_each_target_once(help_text: str) -> None:
+    titles = re.findall(r"^[A-Z].*(?=\n  )", help_text, re.MULTILINE)
+    start = help_text.partition("Start here\n")[2].partition("\n\n")[0]
+
+    assert titles[0] == "Start here"
+    assert re.findall(r"^  ([a-z]+)", start, re.MULTILINE) == ["demo", "dev", "doctor", "up", "sql", "test"]
+    assert sorted(re.findall(r"^  ([a-z][a-z-]*) +\S", help_text, re.MULTILINE)) == sorted(set(TARGETS))
+
+
 def test_every_target_is_made_even_when_a_file_has_its_name() -> None:
     phony = re.search(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""A command in a terminal becomes a picture of what it prints, as it prints it."""
+"""A command in a terminal becomes a picture of its output, as it prints it."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How a program ends."""
+"""A program ends with an exit code by its error."""
 
 import subprocess
 import sys

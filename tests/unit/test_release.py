@@ -19,7 +19,7 @@ def git(project: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A committed checkout of version 0.2.0, with what make has built for it."""
+    """A committed checkout of version 0.2.0, with the files that make has built for it."""
     files = {
         ".gitignore": "/build/\n",
         "pyproject.toml": '[project]\nname = "gamelake"\nversion = "0.2.0"\n',

@@ -1,9 +1,10 @@
 """Spark's configuration for the lakehouse's store: where it is and how to commit to it, and never a key."""
 
+import shlex
 from pathlib import Path
 
-from gamelake.session import class_archive, jvm_options, store_options
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
+from gamelake.session import class_archive, jvm_options, quoted_option, store_options
 
 QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 KEYS = {"AWS_ACCESS_KEY_ID": "hidden", "AWS_SECRET_ACCESS_KEY": "hidden too", "AWS_SESSION_TOKEN": "hidden as well"}
@@ -62,3 +63,13 @@ def test_a_local_session_maps_archived_classes_if_there_is_an_archive(tmp_path: 
     assert "Archive" not in " ".join(without)
     # Spark splits the options at spaces, unless they are quoted.
     assert f'"-XX:SharedArchiveFile={jars}.jsa"' in jvm_options(jars, only_plans=False)
+
+
+def test_the_classes_of_a_checkout_with_a_space_in_its_path_are_archived() -> None:
+    # Spark's launcher splits SPARK_SUBMIT_OPTS as a shell does.
+    option = quoted_option("ArchiveClassesAtExit", Path("/my games/gl 2/build/jars/spark.unfinished"))
+
+    assert shlex.split(f"-Xlog:disable {option}") == [
+        "-Xlog:disable",
+        "-XX:ArchiveClassesAtExit=/my games/gl 2/build/jars/spark.unfinished",
+    ]

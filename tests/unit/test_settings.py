@@ -9,9 +9,9 @@ from gamelake.model.credentials import ServerCredentials
 from gamelake.model.errors import SettingsError
 from gamelake.model.failpoints import Failpoint, Kill
 from gamelake.model.options import TelemetryOptions
+from gamelake.objects.settings import LakehouseSettings
 from gamelake.privacy.vault.settings import VaultSettings
-from gamelake.storage.settings import LakehouseSettings
-from gamelake.streaming.settings import IngestSettings
+from gamelake.streaming.driver.settings import IngestSettings
 
 REQUIRED = {
     "GAMELAKE_LAKEHOUSE": "file:///srv/lakehouse/",
@@ -61,6 +61,7 @@ _MISTAKES = [
     ("GAMELAKE_SCHEMA_MAX_DEPTH", "41", "must be from 1 to 40"),
     ("GAMELAKE_SCHEMA_MAX_COLUMNS", "0", "must be from 1 to 100000"),
     ("GAMELAKE_SCHEMA_MAX_BYTES", "1000", "must be from 1024"),
+    ("GAMELAKE_RECORD_MAX_MIB", "0", "must be from 1 to 16384"),
     ("GAMELAKE_METRICS_PORT", "70000", "must be from 1 to 65535"),
     ("GAMELAKE_METRICS_PORT", "http", "is 'http', which is not a number"),
     ("GAMELAKE_KAFKA_CREDENTIALS_FILE", "/nowhere/kafka", "can't be read"),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from gamelake.delta.comments import Comments
 from gamelake.model.failpoints import Failpoints
-from gamelake.storage.comments import Comments
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
 from services.audit import support_calls
 from services.audit.maintenance import TableMaintenance, days_to_compact, expired_days
 from services.audit.tables import AuditAppender, AuditTable
@@ -67,7 +67,7 @@ def append(place: Location, *days: int) -> None:
     for before in days:
         offset = appender.position or 0
         moment = datetime.combine(day(before), datetime.min.time(), UTC)
-        appender.append([table.row_of(offset, int(moment.timestamp() * 1000), b"text")], offset + 1)
+        appender.append([table.row_of(offset, moment, b"text")], offset + 1)
 
 
 def rows_by_day(place: Location) -> Counter[date]:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from gamelake.ledger.manifests import Manifests
+from gamelake.ledger.reconciliation import reconcile
 from gamelake.model.errors import BackupError
+from gamelake.objects.store import Store
 from gamelake.recovery.backup_records import BackupRecords
 from gamelake.recovery.state_copy import StateCopy
-from gamelake.storage.manifests import Manifests
-from gamelake.storage.reconciliation import reconcile
-from gamelake.storage.store import Store
-from gamelake.streaming.stream import Stream
-from tests.player_tables import BRONZE, store_in
-from tests.stream_history import STREAM, StreamHistory
+from gamelake.streaming.driver.stream import Stream
+from tests.support.player_tables import BRONZE, store_in
+from tests.support.stream_history import STREAM, StreamHistory
 from tools.backup.archive import check, complete_backups
 from tools.backup.backup_restore import make, restore
 from tools.backup.parts import RegistryPart
@@ -191,6 +191,23 @@ def test_the_newest_backups_are_kept_and_listed_in_the_lakehouse(history: Stream
     assert oct(kept[1].stat().st_mode)[-3:] == "700"
 
 
+def test_a_backup_never_replaces_one_of_another_platform_or_with_more_parts(
+    history: StreamHistory, tmp_path: Path
+) -> None:
+    demo = StreamHistory(tmp_path / "demo")
+    demo.take(1)
+    whole = [make_one(history, tmp_path / "kept", hour) for hour in range(2)]
+    others = [BackupPlatform(demo.store.location, ()), BackupPlatform(history.store.location, (), {"registry": "away"})]
+
+    for hour in range(2, 12):
+        made_at = datetime(2026, 11, 22, hour, tzinfo=UTC)
+        make(others[hour % 2], tmp_path / "kept", 2, made_at, lambda _: None)
+
+    kept = complete_backups(tmp_path / "kept")
+    assert kept[:2] == whole
+    assert len(kept) == 2 + 2 + 2
+
+
 def test_leases_and_rows_are_in_no_backup(history: StreamHistory, tmp_path: Path) -> None:
     history.store.put("_gamelake/leases/silver/x/000000000001.claim", b"{}")
 
@@ -206,5 +223,5 @@ def test_an_empty_lakehouse_is_not_backed_up(tmp_path: Path) -> None:
 
 
 def test_a_registry_that_is_no_apicurio_is_named() -> None:
-    with pytest.raises(BackupError, match="is no Apicurio"):
+    with pytest.raises(BackupError, match="is not Apicurio"):
         RegistryPart("http://registry:8081")

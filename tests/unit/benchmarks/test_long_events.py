@@ -1,15 +1,19 @@
 """The events of one kilobyte: their size, their content, and how far they can be compressed."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 import zstandard
 
 from benchmarks.long_events import LongEventEncoder, long_attributes
-from benchmarks.traffic import CONTRACTS, GAME_NAMES, VERSIONS
+from benchmarks.traffic import CONTRACTS, GAME_NAMES, VERSIONS, write_contract
+from gamelake.contract.games import load_games
 from gamelake.schemas.decoder import MessageDecoder
 from gamelake.schemas.event_schemas import load_schemas
 from gamelake.schemas.framing import unframe
+from gamelake.schemas.text_lengths import too_long_texts
 from tools.simulator.spec import NO_BAD_EVENTS, TrafficSpec
 from tools.simulator.traffic import TrafficGenerator
 
@@ -47,6 +51,17 @@ def test_each_event_decodes_with_five_attributes(values: pa.BinaryArray) -> None
         ("moves", "state", "trace_id", "device", "settings")
     }
     assert set(events.column("game_name").to_pylist()) == {GAME_NAMES[0]}
+
+
+def test_no_text_of_an_event_is_too_long_for_the_benchmarks_contract(values: pa.BinaryArray, tmp_path: Path) -> None:
+    lengths = load_games(write_contract(tmp_path, 1)).lengths
+    (group,) = unframe(values).groups
+    _, events = MessageDecoder(NEWEST.message).decode(group.bodies)
+    columns = zip(events.schema.names, events.columns, strict=True)
+
+    assert [
+        found for name, column in columns for found in too_long_texts(column, name, lengths, with_bytes=False)
+    ] == []
 
 
 def test_no_events_have_no_attributes() -> None:

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from gamelake.model.naming import Layer
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
 from services.catalog.errors import TableError, UnreadableLogError
 from services.catalog.table_statistics import LogReader, StatisticsTracker
 from services.catalog.tables import CatalogTable
@@ -87,6 +87,21 @@ def test_a_damaged_entry_is_an_error_of_its_table_and_the_last_statistics_stay(l
 
     assert [str(error).startswith("silver/events has a damaged entry 1") for error in errors] == [True]
     assert statistics.figures[TABLE].rows == 3
+
+
+def test_a_table_whose_newest_entry_is_cleaned_up_is_measured_by_its_checkpoint(location: Location) -> None:
+    DeltaTable(location.child(str(TABLE))).create_checkpoint()
+    (folder(location) / f"_delta_log/{0:020}.json").unlink()
+
+    assert LogReader(location).open(TABLE).rows == 3
+
+
+def test_a_table_with_an_empty_newest_entry_can_not_be_opened(location: Location) -> None:
+    append(location, 4)
+    (folder(location) / f"_delta_log/{1:020}.json").write_bytes(b"")
+
+    with pytest.raises(UnreadableLogError, match="has a damaged entry 1"):
+        LogReader(location).open(TABLE)
 
 
 def test_a_table_without_a_log_can_not_be_opened(location: Location) -> None:

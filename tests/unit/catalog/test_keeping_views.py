@@ -2,14 +2,15 @@
 
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from gamelake.model.naming import Layer
+from gamelake.objects.store import Location, Store
 from gamelake.serving.sql.views import View, load_views
-from gamelake.storage.store import Location, Store
 from gamelake.trino import TrinoAccess
 from services.catalog.errors import TrinoUnavailableError, ViewRefusedError
 from services.catalog.settings import TrinoSettings
@@ -67,6 +68,7 @@ class ViewsFixture:
         self.now = 0.0
         self.games = folder / "games.yaml"
         self.games.write_text("games: [{name: chess, match: [Chess]}, {name: pool, match: [Pool]}]\n")
+        shutil.copy(ROOT / "contracts/metrics.yaml", folder)
         self.write(SESSIONS, "SELECT a FROM silver.events")
         self.write(PLAYERS, "SELECT '{game_name}' AS a FROM gold.{game}_player_agg")
         self.keeper = self.service()
@@ -194,7 +196,7 @@ def test_what_failed_while_trino_was_unavailable_is_done_in_the_next_run(scene: 
 def test_the_access_rules_let_the_service_own_the_views_of_the_files_and_nothing_else() -> None:
     rules = json.loads((ROOT / "compose/trino/etc/rules.json").read_text())["tables"]
     owning = [rule for rule in rules if rule.get("user") == "views" and "OWNERSHIP" in rule["privileges"]]
-    names = {view.name for view in load_views(ROOT / "sql/views")}
+    names = {view.name for view in load_views(ROOT / "sql/views", ROOT / "contracts/games.yaml")}
 
     assert {f"{rule['schema']}.{name}" for rule in owning for name in rule["table"].split("|")} == names
     assert all(re.fullmatch(r"[a-z_|]+", rule["table"]) for rule in owning)

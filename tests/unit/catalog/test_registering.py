@@ -4,15 +4,18 @@ import json
 import logging
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 
 import pytest
 from prometheus_client import CollectorRegistry
+from trino.exceptions import TrinoExternalError, TrinoQueryError, TrinoUserError
 
-from gamelake.model.errors import StoreUnavailableError
+from gamelake.model.errors import StoreUnavailableError, TransientError
 from gamelake.model.naming import Layer
-from gamelake.storage.store import Location, Store
+from gamelake.objects.store import Location, Store
+from gamelake.observability.metrics.endpoint import Heartbeat
 from gamelake.trino import TrinoAccess
-from services.catalog.errors import RegistrationRefusedError, TrinoUnavailableError
+from services.catalog.errors import RegistrationRefusedError, TableError, TrinoUnavailableError
 from services.catalog.metrics import CatalogMetrics
 from services.catalog.registration import Registrar, Registrations
 from services.catalog.runs import CatalogLoop, CatalogSteps, RunIntervals
@@ -20,7 +23,7 @@ from services.catalog.settings import TrinoSettings
 from services.catalog.table_statistics import LogReader, StatisticsTracker
 from services.catalog.tables import CatalogTable, TableFinder
 from services.catalog.trino import TrinoCatalog
-from tests.logged import logged
+from tests.support.logged import logged
 
 SETTINGS = TrinoSettings(access=TrinoAccess("nowhere", 1, "http", "catalog"), catalog="delta")
 GONE = 4
@@ -58,6 +61,8 @@ class RememberingTrino(TrinoCatalog):
     def unregister(self, table: CatalogTable) -> None:
         """Forget a name."""
         self._called(f"unregister {table}")
+        if table in self.refused:
+            raise RegistrationRefusedError(f"Trino keeps {table}")
         del self.names[table]
 
     def flush_log(self, table: CatalogTable) -> None:
@@ -94,7 +99,7 @@ class RegistrarFixture:
         return Registrar(self.location, self.trino, Registrations(self.store, metastore), clock=lambda: self.now)
 
     def runs(self, count: int = 1) -> int:
-        """Do runs; gives how many tables Trino knows."""
+        """Do runs. Return how many tables Trino knows."""
         known = 0
         for _ in range(count):
             known, _ = self.registrar.synchronize(self.finder.find())
@@ -214,6 +219,84 @@ def test_a_refused_table_does_not_affect_others_and_is_retried_after_a_minute(sc
     assert scene.runs() == 2
 
 
+def test_a_table_that_trino_could_not_unregister_is_unregistered_once_trino_is_back(scene: RegistrarFixture) -> None:
+    scene.make(CHESS)
+    scene.runs()
+    scene.remove(EVENTS)
+    scene.runs(2)
+    scene.trino.is_silent = True
+    for _ in range(5):
+        with pytest.raises(TrinoUnavailableError):
+            scene.runs()
+
+    scene.trino.is_silent = False
+    scene.runs()
+
+    assert scene.trino.names.keys() == {CHESS}
+
+
+def test_an_unregistration_that_trino_refuses_is_tried_again_after_a_minute(scene: RegistrarFixture) -> None:
+    scene.runs()
+    scene.remove(EVENTS)
+    scene.trino.refused = {EVENTS}
+    scene.runs(GONE + 10)
+    assert scene.trino.calls.count(f"unregister {EVENTS}") == 1
+
+    scene.trino.refused = set()
+    scene.now += 61
+    scene.runs()
+
+    assert EVENTS not in scene.trino.names
+
+
+class FailingAccess:
+    """A Trino that fails each statement with one error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def query(self, *_: object, **__: object) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize("kind", ["EXTERNAL", "INTERNAL_ERROR", "INSUFFICIENT_RESOURCES", "USER_ERROR", "NEW_ONE"])
+@pytest.mark.parametrize("error", [TrinoExternalError, TrinoQueryError, TrinoUserError])
+def test_no_error_of_trino_for_a_schema_or_the_list_of_tables_ends_the_service(
+    kind: str, error: type[TrinoQueryError]
+) -> None:
+    access = FailingAccess(error({"errorType": kind, "errorName": "HIVE_METASTORE_ERROR", "message": "restarting"}))
+    trino = TrinoCatalog(TrinoSettings(access=access, catalog="delta"))  # type: ignore[arg-type] # it only fails
+
+    with pytest.raises(TransientError):
+        trino.create_schema(Layer.GOLD)
+    with pytest.raises(TransientError):
+        trino.tables()
+    with pytest.raises((TransientError, TableError)):
+        trino.register(EVENTS, "s3://lakehouse/silver/events")
+
+
+def test_a_run_that_fails_for_any_reason_is_counted_and_the_next_one_is_done(
+    scene: RegistrarFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, stop, failures = CollectorRegistry(), Event(), [RuntimeError("a bug"), KeyError("x"), ValueError("y")]
+    runs = loop_of(scene, registry, interval=timedelta(milliseconds=1))
+    found = scene.finder.find
+
+    def fail() -> frozenset[CatalogTable]:
+        if failures:
+            raise failures.pop()
+        stop.set()
+        return found()
+
+    monkeypatch.setattr(scene.finder, "find", fail)
+    runs.run(stop, Heartbeat(None))
+
+    assert EVENTS in scene.trino.names
+    # The table's log, which the test has made up, can't be measured.
+    assert registry.get_sample_value("gamelake_catalog_runs_total", {"outcome": "failed"}) == 3
+    assert registry.get_sample_value("gamelake_catalog_runs_total", {"outcome": "incomplete"}) == 1
+
+
 def test_an_entry_that_was_removed_is_registered_again_after_a_minute(scene: RegistrarFixture) -> None:
     scene.runs()
     scene.trino.names.clear()
@@ -226,9 +309,11 @@ def test_an_entry_that_was_removed_is_registered_again_after_a_minute(scene: Reg
     assert EVENTS in scene.trino.names
 
 
-def loop_of(scene: RegistrarFixture, registry: CollectorRegistry) -> CatalogLoop:
+def loop_of(
+    scene: RegistrarFixture, registry: CollectorRegistry, interval: timedelta = timedelta(seconds=2)
+) -> CatalogLoop:
     statistics = StatisticsTracker(LogReader(scene.location), on_replaced=scene.registrar.reload_log)
-    pace = RunIntervals(interval=timedelta(seconds=2), measure_interval=timedelta(0))
+    pace = RunIntervals(interval=interval, measure_interval=timedelta(0))
     return CatalogLoop(CatalogSteps(scene.finder, scene.registrar, statistics), CatalogMetrics(registry), pace)
 
 
@@ -245,6 +330,19 @@ def test_an_unavailable_trino_fails_the_run_and_the_next_run_catches_up(scene: R
 
     assert EVENTS in scene.trino.names
     assert registry.get_sample_value("gamelake_catalog_registered_tables") == 1
+
+
+def test_a_run_without_a_refused_table_ends_and_is_incomplete(scene: RegistrarFixture) -> None:
+    registry = CollectorRegistry()
+    scene.trino.refused = {EVENTS}
+    runs = loop_of(scene, registry)
+    started = registry.get_sample_value("gamelake_catalog_last_run_timestamp_seconds") or 0
+
+    assert runs.once()
+
+    assert (registry.get_sample_value("gamelake_catalog_last_run_timestamp_seconds") or 0) > started
+    assert registry.get_sample_value("gamelake_catalog_runs_total", {"outcome": "incomplete"}) == 1
+    assert registry.get_sample_value("gamelake_catalog_runs_total", {"outcome": "failed"}) == 0
 
 
 def test_an_unavailable_store_is_reported_as_such(scene: RegistrarFixture, monkeypatch: pytest.MonkeyPatch) -> None:

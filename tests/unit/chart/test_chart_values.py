@@ -9,7 +9,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from gamelake.model.schedule import parse_cadence
+from gamelake.contract.schedule import parse_cadence
 from tests.unit.chart.rendering import CHART, EXAMPLES, REPOSITORY, TEMPLATES
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
@@ -68,12 +68,12 @@ def test_every_example_is_allowed(example: Path) -> None:
         ({"vault": {"url": "postgresql://user:password@host/vault"}}, "vault/url: "),
         ({"drivers": {"gold": {"executors": {"cores": 0}}}}, "drivers/gold/executors/cores: 0 is less than"),
         (
-            {"drivers": {"kpis": {"settings": {"GAMELAKE_TRIGGER_SECOND": 1}}}},
-            "drivers/kpis/settings: Additional properties are not allowed ('GAMELAKE_TRIGGER_SECOND' was unexpected)",
+            {"drivers": {"gold": {"settings": {"GAMELAKE_TRIGGER_SECOND": 1}}}},
+            "drivers/gold/settings: Additional properties are not allowed ('GAMELAKE_TRIGGER_SECOND' was unexpected)",
         ),
         (
-            {"drivers": {"kpis": {"settings": {"GAMELAKE_FLOOD_SHARE": 2}}}},
-            "drivers/kpis/settings/GAMELAKE_FLOOD_SHARE: 2 is greater than",
+            {"drivers": {"live-ops": {"settings": {"GAMELAKE_FLOOD_SHARE": 2}}}},
+            "drivers/live-ops/settings/GAMELAKE_FLOOD_SHARE: 2 is greater than",
         ),
         ({"catalog": {"resources": {"requests": {}}}}, "catalog/resources: 'limits' is a required property"),
     ],

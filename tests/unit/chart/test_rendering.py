@@ -11,7 +11,8 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from gamelake.model.schedule import parse_cadence
+from gamelake.contract.schedule import parse_cadence
+from monitoring.addresses import RUNBOOKS
 from tests.unit.chart.conftest import assembled
 from tests.unit.chart.rendering import (
     EXAMPLES,
@@ -177,6 +178,23 @@ def test_secrets_are_files_and_a_pod_has_no_other_pods_key(chart: Path, mix: tup
 
 
 @mixes
+def test_a_pod_with_the_vault_names_the_authorities_that_its_server_is_checked_by(
+    chart: Path, mix: tuple[str, ...]
+) -> None:
+    """Without a file, libpq connects to no server with verify-full: its default is in a home folder that no pod has."""
+    variables = [each.environment for each in containers(rendered(chart, *mix)) if "GAMELAKE_VAULT" in each.environment]
+    base = (REPOSITORY / "compose/base/Dockerfile").read_text(encoding="utf-8")
+
+    assert variables
+    for found in variables:
+        file = found["PGSSLROOTCERT"]
+        if "REQUESTS_CA_BUNDLE" in found:
+            assert file == found["REQUESTS_CA_BUNDLE"]
+        else:
+            assert f"SSL_CERT_FILE={file}" in base, "the authorities of the image"
+
+
+@mixes
 def test_every_pod_is_under_a_network_policy_and_long_running_ones_under_a_disruption_budget(
     chart: Path, mix: tuple[str, ...]
 ) -> None:
@@ -219,6 +237,18 @@ def test_a_task_that_is_left_out_has_no_cron_job(chart: Path) -> None:
     assert "gamelake-task-reconcile-files" not in jobs
 
 
+def test_pods_are_replaced_when_the_content_of_their_secrets_changes(chart: Path) -> None:
+    """Helm upgrade looks the secrets up; here, without a cluster, their names and keys are all there is."""
+    tls = "gateway.certificateSecret=gateway-tls"
+    plain, with_certificate = (of_kind(rendered(chart, *options), "Deployment") for options in ((), ("--set", tls)))
+    checksums = [
+        {name: each["spec"]["template"]["metadata"]["annotations"]["checksum/secrets"] for name, each in found.items()}
+        for found in (plain, with_certificate)
+    ]
+
+    assert {name for name, checksum in checksums[0].items() if checksums[1][name] != checksum} == {"gamelake-gateway"}
+
+
 def test_the_alerts_are_those_of_the_stack(chart: Path) -> None:
     objects = rendered(
         chart,
@@ -231,10 +261,13 @@ def test_the_alerts_are_those_of_the_stack(chart: Path) -> None:
 
     changed = json.dumps(theirs)
     changed = changed.replace("https://127.0.0.1:3000", "https://g.example")
-    changed = changed.replace("monitoring/runbooks/", "https://r.example/")
-    changed = changed.replace("up{job", f'up{{namespace=\\"{NAMESPACE}\\",job')
+    changed = changed.replace(f"{RUNBOOKS}/", "https://r.example/")
+    for name in ("up", "process_start_time_seconds"):
+        changed = changed.replace(f"{name}{{job", f'{name}{{namespace=\\"{NAMESPACE}\\",job')
     by_name = {group["name"]: group for group in json.loads(changed)}
     assert {group["name"]: group for group in ours} == by_name
+    links = [rule["annotations"]["runbook_url"] for group in ours for rule in group["rules"] if "alert" in rule]
+    assert [link for link in links if not link.startswith("https://r.example/")] == []
 
 
 def test_targets_are_scraped_as_in_the_stack(chart: Path) -> None:
@@ -254,9 +287,21 @@ def test_targets_are_scraped_as_in_the_stack(chart: Path) -> None:
         assert endpoint.get("honorLabels", False) == scrape.get("honor_labels", False)
         assert labels == scrape["static_configs"][0].get("labels", {})
     assert jobs == {
-        "ingest", "ingest-events", "ingest-files", "serving", "kpis", "live-ops", "catalog", "delivery", "audit",
+        "ingest", "ingest-events", "ingest-files", "serving", "live-ops", "catalog", "delivery", "audit",
         "maintenance-scheduler",
     }  # fmt: skip
+
+
+def test_games_reach_one_port_of_the_gateway_and_prometheus_the_other(chart: Path) -> None:
+    objects = rendered(chart, "--set", "gateway.service.type=LoadBalancer,monitoring.serviceMonitors=true")
+    services = of_kind(objects, "Service")
+    rules = of_kind(objects, "NetworkPolicy")["gamelake-gateway"]["spec"]["ingress"]
+    [endpoint] = of_kind(objects, "ServiceMonitor")["gamelake-gateway"]["spec"]["endpoints"]
+
+    assert [port["name"] for port in services["gamelake-gateway"]["spec"]["ports"]] == ["main"]
+    assert services["gamelake-gateway-metrics"]["spec"]["clusterIP"] == "None"
+    assert {(rule["ports"][0]["port"], "from" in rule) for rule in rules} == {("main", False), ("metrics", True)}
+    assert endpoint["port"] == "metrics"
 
 
 def test_the_dashboards_are_those_of_the_stack(chart: Path) -> None:
@@ -286,7 +331,7 @@ def test_no_pod_gets_variables_of_services_which_may_look_like_settings(chart: P
         assert each.pod_spec["enableServiceLinks"] is False, each.pod
 
 
-def test_the_games_contract_is_mounted_next_to_the_schemas_of_the_image(chart: Path) -> None:
+def test_games_and_metrics_are_mounted_next_to_the_schemas_of_the_image(chart: Path) -> None:
     """Rules are checked by the columns of the schemas in `proto`, next to the contract."""
     expected = "/opt/gamelake/contracts/games.yaml"
     for each in containers(rendered(chart)):
@@ -294,6 +339,15 @@ def test_the_games_contract_is_mounted_next_to_the_schemas_of_the_image(chart: P
         mounted = {mount["mountPath"]: mount.get("subPath") for mount in each.raw["volumeMounts"]}
         assert path == expected, each.pod
         assert ("GAMELAKE_GAMES_FILE" in each.environment) is (mounted.get(expected) == "games.yaml"), each.pod
+        metrics = mounted.get(expected.replace("games", "metrics"))
+        assert ("GAMELAKE_GAMES_FILE" in each.environment) is (metrics == "metrics.yaml"), each.pod
+
+
+def test_the_charts_contracts_are_those_of_the_project(chart: Path) -> None:
+    data = of_kind(rendered(chart), "ConfigMap")["gamelake-contracts"]["data"]
+
+    for name in ("games.yaml", "metrics.yaml"):
+        assert data[name].rstrip() == (REPOSITORY / "contracts" / name).read_text().rstrip()
 
 
 def test_large_numbers_are_written_in_digits(chart: Path) -> None:

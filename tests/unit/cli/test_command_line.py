@@ -13,6 +13,7 @@ from tools.cli.completion import SHELLS, script, words
 from tools.cli.doctor import finding
 from tools.cli.jobs import COMMANDS
 from tools.cli.status import FiringAlert, ServiceStatus, Status, StreamStatus, as_text
+from tools.stack import Container, PageResponse
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGE = (REPOSITORY / "docs/command-line.md").read_text(encoding="utf-8")
@@ -51,6 +52,12 @@ def test_the_library_runs_the_command_line_of_its_checkout_from_any_folder(tmp_p
 
     assert shown.returncode == 0
     assert "usage: gamelake" in shown.stdout
+
+
+def test_the_contracts_are_checked_without_a_stack(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check"]) == main(["check", "--json"]) == 0
+
+    assert capsys.readouterr().out == "No mistake was found.\n[]\n"
 
 
 def test_a_reader_that_has_read_enough_is_no_error() -> None:
@@ -202,6 +209,32 @@ def test_a_stack_with_healthy_services_running_streams_and_no_alerts_is_healthy(
         "streams    ingest_events: 1.2 s behind, 5,000/s",
         "alerts     none",
     ]
+
+
+def stack_of(monkeypatch: pytest.MonkeyPatch, *services: str) -> None:
+    """A stack in which containers of these services run, and Prometheus responds with nothing."""
+    found = [Container(id=name, service=name, state="running", health="healthy", project="x") for name in services]
+    nothing = {"status": "success", "data": {"result": []}}
+    monkeypatch.setattr("tools.cli.status.running_containers", lambda: found)
+    monkeypatch.setattr("tools.cli.status.page", lambda *_: PageResponse(200, json.dumps(nothing)))
+
+
+def test_a_healthy_stack_without_observability_is_healthy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack_of(monkeypatch, "kafka", "ingest")
+
+    assert main(["status"]) == 0
+    assert "streams    unknown: Prometheus is not part of this stack" in capsys.readouterr().out
+
+
+def test_a_stack_whose_prometheus_is_gone_is_not_healthy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack_of(monkeypatch, "kafka", "ingest", "alertmanager")
+
+    assert main(["status"]) == 1
+    assert "its container is gone" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 COMPOSE = Path(__file__).parents[3] / "compose"
+# Before a command: it can write 1 KiB to a file, and then gets an error as on a full disk.
+ON_A_FULL_DISK = ("/bin/bash", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "full-disk")
 MIB = 1024 * 1024
 CORE = "compose.yaml"
 SERVING = "compose.serving.yaml"
@@ -39,7 +41,7 @@ _PROVIDER = {"OIDC_ISSUER": "https://identity.localhost:8443/realms/gamelake"}
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One service, with what a rule may ask of it."""
+    """One service, with the properties that a rule may ask about."""
 
     name: str
     raw: dict[str, Any]
@@ -51,17 +53,17 @@ class Service:
 
     @property
     def is_one_shot(self) -> bool:
-        """Whether it ends by itself and stays ended."""
+        """True if it ends by itself and stays ended."""
         return self.raw.get("restart") == "no"
 
     @property
     def is_started_by_up(self) -> bool:
-        """Whether it belongs to no profile."""
+        """True if it belongs to no profile."""
         return not self.raw.get("profiles")
 
     @property
     def runs_on(self) -> bool:
-        """Whether it takes memory while the stack runs."""
+        """True if it takes memory while the stack runs."""
         return self.is_started_by_up and not self.is_one_shot
 
     @property
@@ -135,12 +137,12 @@ class Service:
 
     @property
     def drives_spark(self) -> bool:
-        """Whether it is a job's driver."""
+        """True if it is a job's driver."""
         return self.command[-1:] in (["jobs.ingest_all"], ["jobs.serving"])
 
     @property
     def runs_java(self) -> bool:
-        """Whether a JVM runs in it."""
+        """True if a JVM runs in it."""
         own = {"kafka", "keycloak", "registry", "trino"}
         spark = "spark-class" in self.command or self.drives_spark
         return spark or self.name in own
@@ -158,7 +160,7 @@ def _mib(size: str) -> float:
 
 
 def has_compose() -> bool:
-    """Whether there is a docker command with compose; neither an engine nor a socket is needed."""
+    """Return True if there is a docker command with compose; neither an engine nor a socket is needed."""
     docker = shutil.which("docker")
     if docker is None:
         return False

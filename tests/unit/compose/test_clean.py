@@ -32,7 +32,7 @@ class Checkout:
 
     folder: Path
 
-    def clean(self, typed: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
+    def clean(self, typed: str = "", *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Run the script with this input."""
         environment = {
             "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
@@ -41,7 +41,7 @@ class Checkout:
             "VOLUMES": "gamelake_kafka gamelake_trino",
             **variables,
         }
-        command = (str(COMPOSE / "clean.sh"),)
+        command = (str(COMPOSE / "clean.sh"), *arguments)
         return subprocess.run(command, env=environment, input=typed, capture_output=True, text=True, check=False)
 
     @property
@@ -128,3 +128,39 @@ def test_with_nothing_to_remove_there_is_no_prompt(checkout: Checkout) -> None:
     outcome = checkout.clean(VOLUMES="")
 
     assert (outcome.returncode, outcome.stdout) == (0, "There is nothing to remove.\n")
+
+
+def test_all_that_make_made_is_listed_with_the_data_in_it_and_removed_after_a_yes(checkout: Checkout) -> None:
+    (checkout.folder / ".venv").mkdir()
+    (checkout.folder / "build/backups").mkdir()
+    (checkout.folder / "mine").touch()
+
+    outcome = checkout.clean("y\n", "--all-made")
+
+    assert outcome.returncode == 0, outcome.stderr
+    listed = [line.strip() for line in outcome.stdout.splitlines()]
+    assert {str(checkout.folder / name) for name in (".venv", "build", "build/backups", "build/demo")} <= set(listed)
+    assert sorted(path.name for path in checkout.folder.iterdir()) == ["bin", "mine"]
+    assert checkout.removals == []
+
+
+@pytest.mark.parametrize("typed", ["", "n\n", "\n"])
+def test_without_a_yes_nothing_that_make_made_is_removed(checkout: Checkout, typed: str) -> None:
+    (checkout.folder / ".venv").mkdir()
+
+    assert checkout.clean(typed, "--all-made").returncode == 1
+    assert checkout.clean("", "--all-made", DRY_RUN="1").returncode == 0
+
+    assert (checkout.folder / ".venv").exists()
+    assert checkout.left == ALL
+
+
+def test_an_unknown_argument_removes_nothing(checkout: Checkout) -> None:
+    assert checkout.clean("y\n", "--everything").returncode == 2
+    assert checkout.left == ALL
+
+
+def test_make_distclean_asks() -> None:
+    recipe = (COMPOSE.parent / "Makefile").read_text().split("\ndistclean:")[1].split("\n\n")[0]
+
+    assert recipe.split("\n")[1:] == ["\t@compose/clean.sh --all-made"]

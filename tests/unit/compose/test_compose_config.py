@@ -21,7 +21,7 @@ from tests.unit.compose.configured import (
 
 LARGEST_HEAP = 0.75
 # A check that starts a JVM each time takes the memory that it is to watch over, and can end a small broker.
-STARTS_A_JVM = re.compile(r"\bjava\b|kafka-[a-z-]+\.sh|kafka\.tools|\btrino\b|spark-(class|submit|shell|sql)")
+STARTS_A_JVM = re.compile(r"\bjava\b|kafka-[a-z-]+\.sh|kafka\.tools|\btrino\b(?!:)|spark-(class|submit|shell|sql)")
 SECRET_NAME = re.compile(r"PASSWORD|SECRET|TOKEN|ACCESS_KEY|CREDENTIAL|PRIVATE", re.IGNORECASE)
 # Images that are not ours and state no user in their compose file, with why they are let in.
 OTHERS_USERS = {
@@ -101,6 +101,27 @@ def test_every_service_has_a_memory_limit(mix: tuple[Service, ...]) -> None:
 
 def test_every_long_running_service_has_a_health_check(mix: tuple[Service, ...]) -> None:
     assert names_of([service for service in mix if service.runs_on and not service.health_check]) == []
+
+
+def test_a_service_that_stays_unhealthy_is_ended_and_restarted(mix: tuple[Service, ...]) -> None:
+    checked = [service for service in mix if service.runs_on]
+
+    assert names_of([service for service in checked if not service.health_check.startswith("CMD healthcheck ")]) == []
+    assert names_of([service for service in checked if service.raw.get("restart") != "unless-stopped"]) == []
+    assert names_of([service for service in checked if not service.raw.get("configs")]) == []
+
+
+def test_a_health_check_asks_at_the_name_that_other_services_use(mix: tuple[Service, ...]) -> None:
+    """After its network was cut, a service may still answer itself, but no other."""
+    asked = {service.name: service.health_check for service in mix if service.runs_on}
+    local = {name for name, check in asked.items() if re.search(r"127\.0\.0\.1|localhost", check)}
+
+    # Its own name is the one that browsers on this machine use.
+    assert local <= {"keycloak"}
+    works = {name for name, check in asked.items() if "heartbeat" in check}
+    assert [
+        name for name in asked.keys() - works - local if name not in asked[name] and "spark-health" not in asked[name]
+    ] == []
 
 
 def test_no_health_check_starts_a_jvm(mix: tuple[Service, ...]) -> None:

@@ -26,7 +26,7 @@ README = Path("README.md").read_text(encoding="utf-8")
 EVERYTHING = (CORE, SERVING, OBSERVABILITY, GRAFANA)
 PROVIDER = (OIDC, KEYCLOAK)
 GIB = 1024
-MOST_OF_ALL, MOST_OF_MINIMAL = 10 * GIB + 128, 7 * GIB
+MOST_OF_ALL, MOST_OF_MINIMAL = 10 * GIB + 160, 7 * GIB
 
 
 @pytest.fixture(autouse=True)
@@ -97,8 +97,8 @@ def test_the_provider_to_try_logins_with_is_named_with_its_limit_and_port() -> N
 
 
 def test_the_settings_of_logins_at_a_provider_are_those_of_the_page_and_reach_trino() -> None:
-    security = Path("docs/security.md").read_text(encoding="utf-8")
-    listed = dict(re.findall(r"^\| `(OIDC\w*)` \|.*\| ([^|]+) \|$", security, re.MULTILINE))
+    page = Path("docs/logins.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `(OIDC\w*)` \|.*\| ([^|]+) \|$", page, re.MULTILINE))
     lines = Path("compose/.env").read_text(encoding="utf-8").splitlines()
     defaults = dict(line.split("=", 1) for line in lines if line.startswith("OIDC"))
     (trino,) = (service for service in services((CORE, *PROVIDER)) if service.name == "trino")

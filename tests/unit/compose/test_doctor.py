@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.compose.configured import COMPOSE
+from tests.unit.compose.configured import COMPOSE, OWN_MIXES, has_compose, services
+from tests.unit.compose.configured import CORE as CORE_FILE
 
 # A fake Docker: one line for each Go template.
 FAKE_DOCKER = """#!/bin/bash
@@ -25,7 +26,7 @@ case "$*" in
   *) exit 1 ;;
 esac
 """
-# What `df -Pk` says of a disk with so many KiB free.
+# The output of `df -Pk` for a disk with this many KiB free.
 FAKE_DF = """#!/bin/bash
 [ -n "$FREE_KIB" ] || exit 1
 echo "Filesystem 1024-blocks Used Available Capacity Mounted on"
@@ -215,6 +216,32 @@ def test_memory_is_the_sum_of_what_the_mix_uses(machine: Machine) -> None:
     assert "may take 3500 MiB" in machine.examine().about("memory")
     assert "may take 3000 MiB" in machine.examine("--minimal").about("memory")
     assert "may take 7500 MiB" in machine.examine(WORKERS="3").about("memory")
+
+
+def test_what_make_up_does_not_start_needs_no_memory_and_no_port(machine: Machine) -> None:
+    for overlay, name in (("quality", "QUALITY"), ("keycloak", "KEYCLOAK"), ("official", "OTHER")):
+        service = f"{{mem_limit: '${{{name}_MEMORY}}m', ports: ['127.0.0.1:${{{name}_PORT}}:1']}}"
+        (machine.directory / f"compose.{overlay}.yaml").write_text(f"services: {{{overlay}: {service}}}\n")
+    more = "QUALITY_MEMORY=2000\nKEYCLOAK_MEMORY=700\nOTHER_MEMORY=9\nQUALITY_PORT=7\nKEYCLOAK_PORT=8\nOTHER_PORT=9\n"
+    (machine.directory / ".env").write_text(SETTINGS + more)
+
+    assert "may take 3500 MiB" in machine.examine().about("memory")
+    assert "all 1 are free" in machine.examine().about("ports")
+    assert "may take 4200 MiB" in machine.examine(OIDC="keycloak").about("memory")
+    assert "may take 3700 MiB" in machine.examine("--minimal", OIDC="keycloak").about("memory")
+
+
+@pytest.mark.parametrize(("arguments", "mix"), [((), OWN_MIXES[-1]), (("--minimal",), (CORE_FILE,))])
+def test_the_memory_of_the_stack_is_that_of_the_services_that_make_up_starts(
+    machine: Machine, arguments: tuple[str, ...], mix: tuple[str, ...]
+) -> None:
+    if not has_compose():
+        pytest.skip("docker compose is missing")
+    needed = sum(service.memory_mib for service in services(mix) if service.runs_on)
+
+    found = machine.examine(*arguments, COMPOSE_DIRECTORY=str(COMPOSE))
+
+    assert f"may take {needed:.0f} MiB" in found.about("memory")
 
 
 def test_the_environment_overrides_env_override_which_overrides_env(machine: Machine) -> None:

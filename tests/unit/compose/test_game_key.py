@@ -1,13 +1,14 @@
-"""Replacing a game's secret while both are valid, in the file that the gateway has open."""
+"""Replacing a game's secret while both are valid, in the folder that the gateway's container has."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from gamelake.model.games import load_games
+from gamelake.contract.games import load_games
 from services.gateway.authentication import Role, read_keys
-from tests.unit.compose.configured import COMPOSE
+from tests.unit.compose.configured import COMPOSE, ON_A_FULL_DISK
 
 GAMES = COMPOSE.parent / "contracts" / "games.yaml"
 
@@ -23,18 +24,18 @@ def _environment(folder: Path) -> dict[str, str]:
     return {"SECRETS_DIRECTORY": str(folder), "PATH": "/usr/bin:/bin"}
 
 
-def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = (str(COMPOSE / "game_key.sh"), *arguments)
+def run(folder: Path, *arguments: str, command: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
+    command = (*command, str(COMPOSE / "game_key.sh"), *arguments)
     return subprocess.run(command, env=_environment(folder), capture_output=True, text=True, check=False)
 
 
 def secrets_of(folder: Path, key: str) -> tuple[str, ...]:
-    return read_keys(folder / "ingest-keys", load_games(GAMES))[key].secrets
+    return read_keys(folder / "ingest-keys/keys.yaml", load_games(GAMES))[key].secrets
 
 
 def test_a_second_secret_is_added_and_the_first_is_removed(folder: Path) -> None:
     (first,) = secrets_of(folder, "kart_rumble-1")
-    others = (folder / "ingest-keys").read_text().replace(first, "")
+    others = (folder / "ingest-keys/keys.yaml").read_text().replace(first, "")
 
     assert run(folder, "add", "kart_rumble-1").returncode == 0
     kept, second = secrets_of(folder, "kart_rumble-1")
@@ -42,16 +43,30 @@ def test_a_second_secret_is_added_and_the_first_is_removed(folder: Path) -> None
     assert run(folder, "retire", "kart_rumble-1").returncode == 0
 
     assert secrets_of(folder, "kart_rumble-1") == (second,)
-    assert (folder / "ingest-keys").read_text().replace(second, "") == others
+    assert (folder / "ingest-keys/keys.yaml").read_text().replace(second, "") == others
 
 
-def test_the_file_stays_the_one_that_a_container_has_open(folder: Path) -> None:
-    before = (folder / "ingest-keys").stat()
+def test_a_container_that_has_the_folder_sees_the_new_file_whole(folder: Path) -> None:
+    before = (folder / "ingest-keys/keys.yaml").stat()
+    mounted = os.open(folder / "ingest-keys", os.O_RDONLY)
 
     run(folder, "add", "kart_rumble-1")
 
-    after = (folder / "ingest-keys").stat()
-    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    after = os.stat("keys.yaml", dir_fd=mounted)
+    os.close(mounted)
+    assert after.st_ino != before.st_ino
+    assert after.st_mode == before.st_mode
+
+
+@pytest.mark.parametrize("arguments", [("add", "kart_rumble-1"), ("support", "kart_rumble")])
+def test_a_full_disk_costs_no_key(folder: Path, arguments: tuple[str, str]) -> None:
+    before = (folder / "ingest-keys/keys.yaml").read_text()
+
+    outcome = run(folder, *arguments, command=ON_A_FULL_DISK)
+
+    assert outcome.returncode == 1
+    assert "the keys are as they were" in outcome.stderr
+    assert (folder / "ingest-keys/keys.yaml").read_text() == before
 
 
 def test_no_secret_is_shown(folder: Path) -> None:
@@ -75,13 +90,13 @@ def test_no_secret_is_shown(folder: Path) -> None:
 def test_an_impossible_change_is_reported_and_changes_nothing(
     folder: Path, arguments: tuple[str, ...], problem: str
 ) -> None:
-    before = (folder / "ingest-keys").read_text()
+    before = (folder / "ingest-keys/keys.yaml").read_text()
 
     outcome = run(folder, *arguments)
 
     assert outcome.returncode == 1
     assert problem in outcome.stderr
-    assert (folder / "ingest-keys").read_text() == before
+    assert (folder / "ingest-keys/keys.yaml").read_text() == before
 
 
 def test_a_third_secret_is_refused(folder: Path) -> None:
@@ -91,13 +106,13 @@ def test_a_third_secret_is_refused(folder: Path) -> None:
 
 
 def test_a_support_key_is_created_once_and_the_games_own_stays(folder: Path) -> None:
-    before = (folder / "ingest-keys").read_text()
+    before = (folder / "ingest-keys/keys.yaml").read_text()
 
     assert run(folder, "support", "kart_rumble").returncode == 0
 
-    key = read_keys(folder / "ingest-keys", load_games(GAMES))["kart_rumble-support"]
+    key = read_keys(folder / "ingest-keys/keys.yaml", load_games(GAMES))["kart_rumble-support"]
     assert (key.game, key.role) == ("kart_rumble", Role.SUPPORT)
-    assert (folder / "ingest-keys").read_text().startswith(before)
+    assert (folder / "ingest-keys/keys.yaml").read_text().startswith(before)
     assert "already has a support key" in run(folder, "support", "kart_rumble").stderr
     assert run(folder, "add", "kart_rumble-support").returncode == 0
     assert len(secrets_of(folder, "kart_rumble-support")) == 2

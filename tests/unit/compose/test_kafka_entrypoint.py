@@ -1,4 +1,4 @@
-"""How the Kafka image starts: its users come from the secrets, and from nowhere else."""
+"""The Kafka image starts with users that come from the secrets, and from nowhere else."""
 
 import stat
 import subprocess
@@ -57,7 +57,7 @@ class Image:
 
     @property
     def calls(self) -> list[str]:
-        """How Java was called, in order."""
+        """The calls of Java, in order."""
         log = self.folder / "calls"
         return log.read_text().splitlines() if log.exists() else []
 

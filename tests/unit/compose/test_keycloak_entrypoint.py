@@ -1,4 +1,4 @@
-"""How the provider for trying logins is started: its realm has the client and the people with their passwords."""
+"""The provider for trying logins starts with a realm that has the client and the people with their passwords."""
 
 import json
 import stat

@@ -44,7 +44,7 @@ class Passwords:
 
 @pytest.fixture
 def passwords(tmp_path: Path) -> Passwords:
-    """Two users, Prometheus, and what is no user's."""
+    """Two users, Prometheus, and a secret that belongs to no user."""
     secrets = tmp_path / "compose/secrets"
     secrets.mkdir(parents=True)
     for name in ("passwords.sh", "read_env.sh", ".env"):
@@ -53,6 +53,9 @@ def passwords(tmp_path: Path) -> Passwords:
         (secrets / f"trino-{user}").write_text(f"username={user}\npassword=secret-of-{user}\n")
     (secrets / "trino-prometheus").write_text("secret-of-prometheus")
     (secrets / "trino-internal").write_text("secret-of-trino")
+    (secrets / "object-store-metrics").write_text(
+        "aws_access_key_id = gamelake-metrics\naws_secret_access_key = secret-of\n"
+    )
     docker = tmp_path / "bin/docker"
     docker.parent.mkdir()
     docker.write_text(FAKE_DOCKER)
@@ -75,7 +78,7 @@ def test_a_second_run_hashes_nothing(passwords: Passwords) -> None:
     outcome = passwords.run()
 
     assert (outcome.returncode, outcome.stdout) == (0, "")
-    assert len(passwords.calls) == 1
+    assert len(passwords.calls) == 2
 
 
 def test_a_new_password_is_hashed(passwords: Passwords) -> None:

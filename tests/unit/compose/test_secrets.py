@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.model.access import load_access
+from gamelake.contract.access import load_access
+from gamelake.contract.games import load_games
 from gamelake.model.credentials import read_credentials
-from gamelake.model.games import load_games
+from gamelake.objects.store import shared_credentials
 from gamelake.privacy.vault.secrecy import VaultKeys
-from gamelake.storage.store import shared_credentials
 from services.gateway.authentication import read_keys
-from tests.unit.compose.configured import COMPOSE
+from tests.unit.compose.configured import COMPOSE, ON_A_FULL_DISK
 
 GAMES = COMPOSE.parent / "contracts" / "games.yaml"
 
@@ -24,7 +24,7 @@ KAFKA = (
     "kafka-live-ops",
     "kafka-offers",
     "kafka-simulator",
-    "kafka-upkeep",
+    "kafka-maintenance",
     "kafka-object-store",
     "kafka-delivery",
     "kafka-trino",
@@ -33,17 +33,18 @@ KAFKA = (
 OBJECT_STORE = (
     "object-store-root",
     "object-store-ingest-events",
-    "object-store-answers",
+    "object-store-serving",
     "object-store-privacy",
     "object-store-trino",
     "object-store-catalog",
-    "object-store-upkeep",
+    "object-store-maintenance",
     "object-store-delivery",
     "object-store-uploads",
     "object-store-audit",
+    "object-store-metrics",
 )
 POSTGRES = ("postgres-registry", "postgres-vault")
-KEYS = ("ingest-keys", "vault-keys")
+KEYS = ("ingest-keys/keys.yaml", "vault-keys")
 SECRET = re.compile(r"[0-9a-f]{48}|[A-Za-z0-9+/]{43}=")
 REGISTRY = ("registry-writer",)
 BARE = ("postgres-password", "grafana-password", "kafka-metrics", "spark-rpc", "trino-prometheus", "trino-internal")
@@ -59,10 +60,12 @@ class Secrets:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def run(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run the script."""
+    def run(
+        self, *arguments: str, command: tuple[str, ...] = (), **variables: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run the script, by another command if there is one."""
         environment = {"SECRETS_DIRECTORY": str(self.directory), "PATH": "/usr/bin:/bin", **variables}
-        command = (str(COMPOSE / "secrets.sh"), *arguments)
+        command = (*command, str(COMPOSE / "secrets.sh"), *arguments)
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     def replace(self, name: str, content: str) -> None:
@@ -73,7 +76,11 @@ class Secrets:
 
     def contents(self) -> dict[str, str]:
         """All secrets by name."""
-        return {file.name: file.read_text() for file in self.directory.iterdir()}
+        return {str(file.relative_to(self.directory)): file.read_text() for file in self.files()}
+
+    def files(self) -> list[Path]:
+        """The file of each secret."""
+        return [path for path in self.directory.rglob("*") if path.is_file()]
 
 
 @pytest.fixture
@@ -99,7 +106,7 @@ def test_each_secret_is_made_in_the_form_that_its_readers_take(secrets: Secrets)
 def test_every_game_of_the_contract_has_a_key_and_the_service_takes_the_file(secrets: Secrets) -> None:
     contract = load_games(GAMES)
 
-    keys = read_keys(secrets.directory / "ingest-keys", contract)
+    keys = read_keys(secrets.directory / "ingest-keys/keys.yaml", contract)
 
     assert {key.game for key in keys.values()} == {game.name for game in contract.games}
     assert len(keys) == len(contract.games)
@@ -110,15 +117,26 @@ def test_the_vault_takes_its_keys(secrets: Secrets) -> None:
 
 
 def test_a_game_that_comes_later_gets_its_key_and_the_others_keep_theirs(tmp_path: Path, secrets: Secrets) -> None:
-    before = (secrets.directory / "ingest-keys").read_text()
+    before = (secrets.directory / "ingest-keys/keys.yaml").read_text()
     games = tmp_path / "games.yaml"
     games.write_text(GAMES.read_text() + "  - name: a_new_one\n    match: [A New One]\n")
 
-    assert secrets.run(GAMES_FILE=str(games)).stdout == "made ingest-keys\n"
+    assert secrets.run(GAMES_FILE=str(games)).stdout == "made ingest-keys/keys.yaml\n"
 
-    after = (secrets.directory / "ingest-keys").read_text()
+    after = (secrets.directory / "ingest-keys/keys.yaml").read_text()
     assert after.startswith(before)
     assert "game: a_new_one," in after.removeprefix(before)
+
+
+def test_a_full_disk_leaves_the_keys_as_they_were(tmp_path: Path, secrets: Secrets) -> None:
+    before = secrets.contents()
+    games = tmp_path / "games.yaml"
+    games.write_text(GAMES.read_text() + "  - name: a_new_one\n    match: [A New One]\n")
+
+    outcome = secrets.run(GAMES_FILE=str(games), command=ON_A_FULL_DISK)
+
+    assert outcome.returncode != 0
+    assert {name: secrets.contents().get(name) for name in before} == before
 
 
 def test_a_user_of_trino_that_comes_later_gets_a_password(tmp_path: Path, secrets: Secrets) -> None:
@@ -138,7 +156,8 @@ def test_no_two_secrets_are_alike(secrets: Secrets) -> None:
 
 def test_only_their_owner_gets_to_the_files_and_containers_can_read_them(secrets: Secrets) -> None:
     assert stat.S_IMODE(secrets.directory.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(file.stat().st_mode) for file in secrets.directory.iterdir()} == {0o444}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in secrets.files()} == {0o444}
+    assert stat.S_IMODE((secrets.directory / "ingest-keys").stat().st_mode) == 0o755
 
 
 def test_a_second_run_changes_nothing_and_says_nothing(secrets: Secrets) -> None:

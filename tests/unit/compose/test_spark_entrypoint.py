@@ -43,7 +43,7 @@ class Container:
         return subprocess.run(started, env=environment, capture_output=True, text=True, check=True).stdout
 
     def add_program(self, name: str, script: str) -> Path:
-        """Put a program where the container's command is looked for."""
+        """Put a program where the image looks for the container's command."""
         self.programs.mkdir(parents=True)
         program = self.programs / name
         program.write_text(f"#!/bin/bash\n{script}\n")

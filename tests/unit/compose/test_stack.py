@@ -84,10 +84,10 @@ def test_official_images_come_on_top_of_the_same_files(checkout: Checkout) -> No
     assert checkout.arguments("--minimal", "ps", OFFICIAL="1")[1] == [*SMALL, "compose.official.yaml"]
 
 
-def test_env_override_is_read_last_and_may_choose_the_official_images(checkout: Checkout) -> None:
+def test_env_override_may_choose_the_official_images_and_is_read_by_one_reader_alone(checkout: Checkout) -> None:
     (checkout.folder / "compose" / ".env.override").write_text("OFFICIAL=1\n")
 
-    assert checkout.arguments("ps")[0] == [".env", ".env.official", ".env.override"]
+    assert checkout.arguments("ps")[0] == [".env", ".env.official"]
 
 
 def test_logins_at_a_provider_are_an_overlay_and_the_provider_to_try_them_another(checkout: Checkout) -> None:

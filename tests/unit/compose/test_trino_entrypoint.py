@@ -1,4 +1,4 @@
-"""How Trino is started: by HTTPS and with passwords, unless the caller turns both off for comparisons."""
+"""Trino starts with HTTPS and with passwords, unless the caller turns both off for comparisons."""
 
 import re
 import stat
@@ -36,7 +36,7 @@ class Image:
     folder: Path
 
     def start(self, **variables: str) -> dict[str, str]:
-        """Start; gives Trino's settings."""
+        """Start. Return Trino's settings."""
         environment = {
             "PATH": "/usr/bin:/bin",
             "LOG": str(self.folder / "log"),
@@ -84,6 +84,10 @@ def test_trino_listens_by_https_only_and_requires_passwords(image: Image) -> Non
     assert settings["http-server.authentication.type"] == "PASSWORD"
     assert settings["internal-communication.https.required"] == "true"
     assert "http-server.http.port" not in settings
+
+
+def test_the_day_of_a_query_is_the_platforms_wherever_the_client_is(image: Image) -> None:
+    assert image.start()["sql.forced-session-time-zone"] == "UTC"
 
 
 def test_its_requests_to_itself_are_signed_with_a_secret_that_no_command_line_shows(image: Image) -> None:
@@ -166,7 +170,7 @@ def test_the_secret_of_trino_as_a_client_is_only_in_a_file_that_no_other_user_re
 def test_a_name_at_the_provider_is_that_of_a_person_with_the_suffix(
     image: Image, suffix: str, name: str, user: str | None
 ) -> None:
-    """Trino takes the first group of what matches the whole name."""
+    """Trino takes the first group of a pattern that matches the whole name."""
     found = re.fullmatch(image.start(**PROVIDER | {"OIDC_USER_SUFFIX": suffix})[f"{OAUTH2}user-mapping.pattern"], name)
 
     assert (found[1] if found else None) == user

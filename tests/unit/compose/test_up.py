@@ -36,7 +36,7 @@ class Checkout:
     folder: Path
 
     def up(self, *arguments: str, **variables: str) -> tuple[int, list[str]]:
-        """Run the script; gives its exit code and the steps."""
+        """Run the script. Return its exit code and the steps."""
         log = self.folder / "log"
         environment = {"PATH": "/usr/bin:/bin", "LOG": str(log), **variables}
         command = (str(self.folder / "compose" / "up.sh"), *arguments)

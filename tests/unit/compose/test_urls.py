@@ -48,11 +48,11 @@ def test_what_does_not_run_has_no_line(directory: Path) -> None:
     assert "Kafka" not in shown
 
 
-def test_without_grafana_the_dashboards_are_prometheus_consoles(directory: Path) -> None:
-    page = "https://127.0.0.1:9090/consoles/index.html"
+def test_without_grafana_the_dashboards_are_on_the_portal(directory: Path) -> None:
+    page = "https://127.0.0.1:8088/d/gamelake-lag"
 
-    assert page in table(directory, "prometheus trino").stdout
-    assert page not in table(directory, "prometheus grafana").stdout
+    assert page in table(directory, "portal trino").stdout
+    assert page not in table(directory, "portal grafana").stdout
     assert page not in table(directory, "trino").stdout
 
 

@@ -14,7 +14,7 @@ from tools.demo.figures import (
     Totals,
 )
 from tools.demo.freshness import FreshnessPercentiles, Histogram
-from tools.demo.key_figures import GameKeyFigures, KeyFigures, TimeBin
+from tools.demo.key_figures import GameKeyFigures, KeyFigures
 from tools.demo.verification import RunLedgers
 from tools.simulator.ledger import AcknowledgedEvents, GameCounts, HttpLedger, KafkaLedger, RequestTimes
 
@@ -64,7 +64,7 @@ def an_http_ledger(**changes: object) -> HttpLedger:
 
 
 def ledgers(**by_game: AcknowledgedEvents) -> RunLedgers:
-    """Both accounts of a run, with what was acknowledged by the games' names in the contract."""
+    """Return both accounts of a run, with the acknowledged events by the games' names in the contract."""
     titles = {title.lower().replace(" ", "_"): title for title in TABLES}
     return RunLedgers(a_ledger(), an_http_ledger(by_game={titles[name]: each for name, each in by_game.items()}))
 
@@ -102,10 +102,6 @@ SOME_KEY_FIGURES = KeyFigures(
     games=(
         GameKeyFigures(game="Archery Duel", events=80, players=30, sessions=40, payers=3, bookings=44.97),
         GameKeyFigures(game="Bingo Harbor", events=10, players=0, sessions=0, payers=0, bookings=0.0),
-    ),
-    course=(
-        TimeBin(begins=0.0, ends=7.5, events=60, bookings=4.99),
-        TimeBin(begins=7.5, ends=15.0, events=30, bookings=39.98),
     ),
 )
 

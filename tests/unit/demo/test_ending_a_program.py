@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.eventually import eventually
-from tests.process_table import still_running
+from tests.support.eventually import eventually
+from tests.support.process_table import still_running
 from tools.embedded.process import ChildProcess, Program, ServiceUnhealthyError
 
 PATIENCE = timedelta(seconds=30)

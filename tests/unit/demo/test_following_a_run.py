@@ -13,7 +13,7 @@ from tools.demo.options import parse
 from tools.demo.progress import JobLog, batch_of, resident_bytes
 from tools.demo.screen import RunStatus, Screen
 
-PREFIX = '{"time": "2026-11-21T10:41:01.858Z", "level": "info", "logger": "gamelake.streaming.batch", '
+PREFIX = '{"time": "2026-11-21T10:41:01.858Z", "level": "info", "logger": "gamelake.streaming.driver.batch", '
 BATCH = (
     '"event": "batch_committed", "batch":3,"records":199998,'
     '"dead_letters":{"bad_framing":109,"unroutable":191},"tables":33,"files":279,'
@@ -44,7 +44,7 @@ def test_a_batch_is_read_from_its_line() -> None:
 def test_a_batch_is_read_from_the_line_that_the_job_writes(caplog: pytest.LogCaptureFixture) -> None:
     fields = msgspec.json.decode("{" + BATCH.split(", ", 1)[1])
     with caplog.at_level(logging.INFO):
-        event_logger("gamelake.streaming.batch").info("batch_committed", **fields)
+        event_logger("gamelake.streaming.driver.batch").info("batch_committed", **fields)
 
     assert batch_of(JsonFormatter().format(caplog.records[-1]).encode()) == batch_of((PREFIX + BATCH).encode())
 
@@ -127,4 +127,4 @@ def test_options_must_be_at_least_one(option: str, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         parse([option, "0"])
 
-    assert "0 is not at least 1" in capsys.readouterr().err
+    assert "'0' is not a whole number of at least 1" in capsys.readouterr().err

@@ -1,16 +1,10 @@
-"""The key figures of a demo's run, from rows that it added to silver."""
+"""The KPIs of a demo's run, from rows that it added to silver."""
 
-from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
-from gamelake.storage.manifests import BatchManifest
-from tests.silver_events import BEGINNING, Event, Silver
+from gamelake.ledger.manifests import BatchManifest
+from tests.support.silver_events import BEGINNING, Event, Silver
 from tools.demo.key_figures import GameKeyFigures, key_figures
-
-MINUTE = timedelta(minutes=1)
 
 
 def manifest_of(silver: Silver, *events: Event) -> BatchManifest:
@@ -38,18 +32,6 @@ def test_players_sessions_payers_and_bookings_are_counted_by_game(tmp_path: Path
     )
     assert figures.games[0].conversion == 0.5
     assert figures.games[1].bookings_per_player == 0
-
-
-def test_the_course_has_all_that_is_not_days_late_in_the_order_of_its_time(tmp_path: Path) -> None:
-    played = [Event(at=BEGINNING + n * MINUTE) for n in range(400)]
-    late = Event(at=BEGINNING - timedelta(days=2))
-    silver = Silver(tmp_path)
-
-    course = key_figures(silver.location, [manifest_of(silver, late, *played)]).course
-
-    assert sum(time_bin.events for time_bin in course) == pytest.approx(400, abs=13)
-    assert len(course) == 40
-    assert all(before.ends == pytest.approx(after.begins) for before, after in pairwise(course))
 
 
 def test_rows_of_other_runs_are_not_counted(tmp_path: Path) -> None:

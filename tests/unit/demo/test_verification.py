@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.storage.reconciliation import Reconciliation, TableReconciliation
+from gamelake.ledger.reconciliation import Reconciliation, TableReconciliation
 from tests.unit.demo.builders import TABLES, a_ledger, an_http_ledger, ledgers
 from tools.demo.verification import Gains, RunLedgers, allowing_repeats, differences, expected, gained
 from tools.simulator.defects import Corruption

@@ -44,5 +44,5 @@ def test_a_directory_that_is_in_use_or_something_else_is_left_alone(
     assert (used / "lakehouse").is_dir()
     assert capsys.readouterr().err.splitlines() == [
         f"gamelake: make dev runs already in {used}: end it by Ctrl-C first",
-        f"gamelake: {tmp_path} is no directory of make dev",
+        f"gamelake: {tmp_path} is not a directory of make dev",
     ]

@@ -1,5 +1,6 @@
 """A drill times its steps, fails on loss or if it is too slow, and is documented in the operations manual."""
 
+import io
 import re
 from collections import Counter
 from datetime import timedelta
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gamelake.model.games import load_games
+from gamelake.contract.games import load_games
 from tools.drill import recoveries
 from tools.drill.__main__ import main
 from tools.drill.bad_deploy import swapped
@@ -150,6 +151,21 @@ def test_an_unknown_drill_is_refused_with_the_known_ones(capsys: pytest.CaptureF
     with pytest.raises(SystemExit):
         main(["lost-chequepoint"])
     assert "lost-checkpoint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("answer", ["", "n", "no", "ye"])
+def test_without_a_yes_no_drill_damages_the_stack(
+    answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n" if answer else ""))
+    monkeypatch.setattr(DrillEnvironment, "of_running_stack", lambda: pytest.fail("it has begun"))
+
+    assert main(["lost-checkpoint"]) == 1
+    assert main(["--dry-run"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "Nothing was damaged." in shown
+    assert all(drill.name in shown for drill in DRILLS)
 
 
 def test_the_faulty_contract_swaps_two_games_and_no_others(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 
-from services.gateway.validation import PROTOBUF
+from services.gateway.events.validation import PROTOBUF
 from services.sdk.batches import delimited
 from tests.unit.gateway.events import an_event, submitted
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor
 
-from gamelake.model.games import GamesContract, load_games
+from gamelake.contract.games import GamesContract, load_games
 from gamelake.schemas.event_schemas import EventSchema, load_schema, load_schemas
-from services.gateway.columns import ColumnarEncoder
+from services.gateway.events.columns import ColumnarEncoder
+from services.gateway.events.preparation import ColumnarPreparer, RecordEncoder, RowPreparer
+from services.gateway.events.validation import JSON, EventBatch, EventValidator
 from services.gateway.personal.fields import personal_fields
-from services.gateway.personal.pseudonymization import PlayerCache, Pseudonymizer
-from services.gateway.preparation import ColumnarPreparer, RecordEncoder, RowPreparer
-from services.gateway.validation import JSON, EventBatch, EventValidator
+from services.gateway.personal.pseudonymization import PLAYER_BYTES, PlayerCache, Pseudonymizer
 
 CONTRACTS = Path(__file__).parents[3] / "contracts"
 GAME = "archery_duel"
@@ -69,6 +69,11 @@ def batch_of(body: bytes, content_type: str = JSON, game: str = GAME, arrived: d
     return EventBatch(validator().game(game), body_format, raw_events, len(body), arrived or datetime.now(UTC))
 
 
+def cache_of(players: int) -> PlayerCache:
+    """Create a cache for `players` players with short names, and no personal data."""
+    return PlayerCache(players * (PLAYER_BYTES + 100))
+
+
 def row_preparer(cache: PlayerCache) -> RowPreparer:
     """Prepares batches event by event."""
     return RowPreparer(validator(), cache, pseudonymizer(), RecordEncoder(SCHEMA_ID))
@@ -77,7 +82,7 @@ def row_preparer(cache: PlayerCache) -> RowPreparer:
 def columnar_preparer(cache: PlayerCache) -> ColumnarPreparer:
     """Prepares batches as columns."""
     encoder = ColumnarEncoder(schema().message, SCHEMA_ID, pseudonymizer().fields.vault)
-    return ColumnarPreparer(contract(), cache, pseudonymizer(), encoder)
+    return ColumnarPreparer(contract(), submitted(), cache, pseudonymizer(), encoder)
 
 
 def body_of(*events: object) -> bytes:

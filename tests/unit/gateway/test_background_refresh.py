@@ -1,6 +1,7 @@
 """A failed refresh of keys, erasures and metrics does not end the refreshes."""
 
 import asyncio
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 
 from services.gateway import app as app_module
 from services.gateway.app import App
-from services.gateway.quotas import Quotas
+from services.gateway.limits.memory_budget import MemoryBudget
+from services.gateway.limits.quotas import Quotas
 from services.gateway.traces import RequestTracer
-from tests.logged import logged
+from tests.support.logged import logged
 
 
 class PlayerStore:
@@ -23,6 +25,8 @@ class PlayerStore:
         if self.refreshes == 1:
             raise RuntimeError("anna@example.org")
 
+    cached_bytes = 0
+
     def close(self) -> None:
         pass
 
@@ -34,11 +38,11 @@ def test_a_failed_refresh_is_not_the_last_one(
     players = PlayerStore()
     producer = SimpleNamespace(waiting_records=0, close=lambda _patience: None)
     endpoint: Any = SimpleNamespace(
-        preparer=SimpleNamespace(players=players), producer=producer, tracer=RequestTracer()
+        preparer=SimpleNamespace(players=players), producer=producer, tracer=RequestTracer(), memory=MemoryBudget(1)
     )
     support: Any = SimpleNamespace(vault=players, audit=producer)
     keyring: Any = SimpleNamespace(refresh=lambda: None, all_keys=list)
-    app = App(lambda: endpoint, lambda: support, keyring, Quotas(None))
+    app = App(lambda: endpoint, lambda: support, keyring, Quotas(None), nullcontext)
 
     async def run_for_a_while() -> None:
         app.__rsgi_init__(asyncio.get_running_loop())

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from services.gateway.batching import BatchingPace, BatchQueueFullError, LoopBatcher, ThreadBatcher
+from services.gateway.events.batching import BatchingPace, LoopBatcher, ThreadBatcher
 
 PACE = BatchingPace(pause=timedelta(milliseconds=20), flush_size=10)
 
@@ -112,9 +112,9 @@ class BlockedDoubling:
 
 
 async def submit_while_a_batch_runs(
-    work: BlockedDoubling, numbers: Sequence[int], *, max_batch: int = 100, max_waiting: int = 100
+    work: BlockedDoubling, numbers: Sequence[int], *, max_batch: int = 100
 ) -> list[int | BaseException]:
-    batcher: ThreadBatcher[int, int] = ThreadBatcher(work, max_batch=max_batch, max_waiting=max_waiting)
+    batcher: ThreadBatcher[int, int] = ThreadBatcher(work, max_batch=max_batch)
     first = asyncio.create_task(batcher.submit(1, size=1))
     while not work.batches:
         await asyncio.sleep(0)
@@ -139,13 +139,6 @@ def test_a_batch_is_no_larger_than_its_limit() -> None:
     assert work.batches == [[1], [2, 3, 4], [5, 6, 7], [8, 9]]
 
 
-def test_waiting_requests_are_bounded() -> None:
-    results = asyncio.run(submit_while_a_batch_runs(BlockedDoubling(), range(2, 8), max_waiting=4))
-
-    assert results[:5] == [2, 4, 6, 8, 10]
-    assert [type(result) for result in results[5:]] == [BatchQueueFullError] * 2
-
-
 def test_an_error_of_one_request_is_not_the_error_of_another() -> None:
     results = asyncio.run(submit_while_a_batch_runs(BlockedDoubling(), [12, 13, 14]))
 
@@ -157,7 +150,7 @@ def test_a_cancelled_request_is_left_out_of_its_batch() -> None:
     work = BlockedDoubling()
 
     async def run() -> int:
-        batcher: ThreadBatcher[int, int] = ThreadBatcher(work, max_batch=9, max_waiting=9)
+        batcher: ThreadBatcher[int, int] = ThreadBatcher(work, max_batch=9)
         first = asyncio.create_task(batcher.submit(1, size=1))
         while not work.batches:
             await asyncio.sleep(0)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from gamelake.privacy.vault.secrecy import PlayerKey
 from gamelake.schemas.framing import HEADER_BYTES
 from services.gateway.errors import Reason
+from services.gateway.events.preparation import BatchPreparer, PreparedBatch, UnknownPlayers
+from services.gateway.events.validation import JSON, PROTOBUF, EventBatch
 from services.gateway.personal.pseudonymization import PlayerCache
-from services.gateway.preparation import BatchPreparer, PreparedBatch, UnknownPlayers
-from services.gateway.validation import JSON, PROTOBUF, EventBatch
 from services.sdk.batches import delimited
 from tests.unit.gateway.damaged_events import (
     PLAYERS,
@@ -32,6 +32,7 @@ from tests.unit.gateway.events import (
     an_event,
     batch_of,
     body_of,
+    cache_of,
     columnar_preparer,
     row_preparer,
     schema,
@@ -43,7 +44,7 @@ Write = Callable[..., bytes]
 
 @cache
 def players() -> PlayerCache:
-    known = PlayerCache(max_players=10)
+    known = cache_of(10)
     known.add(GAME, {name: PlayerKey(GAME, name.encode().ljust(32)) for name in PLAYERS})
     return known
 
@@ -63,7 +64,7 @@ def sent(prepared: PreparedBatch) -> list[tuple[str, Message]]:
 
 
 def assert_the_same(batch: EventBatch) -> bool:
-    """Compare the results of both preparers; gives whether the batch was prepared as columns."""
+    """Compare the results of both preparers. Return True if the batch was prepared as columns."""
     (columnar,) = (
         columnar_preparer(players()).prepare([batch])
         if batch.body_format.supports_columns(batch.raw_events)
@@ -77,6 +78,7 @@ def assert_the_same(batch: EventBatch) -> bool:
         assert set(columnar.names) == set(by_row.names)
         assert set(columnar.personal_data) == set(by_row.personal_data)
         return True
+    assert isinstance(columnar, PreparedBatch)
     assert isinstance(by_row, PreparedBatch)
     assert by_row.rejections == []
     assert sent(columnar) == sent(by_row)

@@ -9,8 +9,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.schemas.framing import frame_header
 from services.gateway.errors import BodyTooLargeError, Reason, UnreadableBodyError, UnsupportedMediaTypeError
-from services.gateway.preparation import RecordEncoder
-from services.gateway.validation import JSON, PROTOBUF, ValidatedEvents
+from services.gateway.events.preparation import RecordEncoder
+from services.gateway.events.validation import JSON, PROTOBUF, ValidatedEvents
 from services.sdk.batches import delimited
 from tests.unit.gateway.events import MAX_EVENTS, SCHEMA_ID, an_event, batch_of, body_of, schema, submitted, validator
 

@@ -12,9 +12,9 @@ from confluent_kafka import KafkaError, KafkaException
 from gamelake.kafka import KafkaAccess
 from services.gateway import kafka_producer
 from services.gateway.errors import UnavailableError
-from services.gateway.kafka_producer import EventProducer, QueueLimits, Record
+from services.gateway.kafka_producer import EventProducer, QueueLimits, Record, size_of
 
-LIMITS = QueueLimits(records=10, bytes=10_000, timeout=timedelta(seconds=5))
+LIMITS = QueueLimits(bytes=10 * size_of([{"key": "k", "value": b"v"}]), timeout=timedelta(seconds=5))
 FAILURE = object()
 
 
@@ -76,7 +76,7 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 
 async def is_done(sent: "asyncio.Future[None]") -> bool:
-    """Whether a request is settled after some polls of the client."""
+    """Return True if a request is settled after some polls of the client."""
     await asyncio.wait([sent], timeout=0.02)
     return sent.done()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from services.gateway.errors import BodyTooLargeError
-from services.gateway.json_events import JsonEvents
+from services.gateway.events.json_events import JsonEvents
 from tests.unit.gateway.events import submitted
 
 MIB = 2**20
@@ -14,4 +14,4 @@ def test_a_body_of_very_many_values_is_refused_before_it_is_parsed(piece: bytes)
     body = b'{"events":[' + piece * (2 * MIB // len(piece))
 
     with pytest.raises(BodyTooLargeError):
-        JsonEvents(submitted()).split(body, 5000)
+        JsonEvents(submitted()).memory(body, 5000)

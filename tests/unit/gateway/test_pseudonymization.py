@@ -1,7 +1,10 @@
 """Personal data is removed from events; a player keeps the same pseudonym until the player is forgotten."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,12 +14,12 @@ from google.protobuf.message_factory import GetMessageClass
 from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.secrecy import PlayerKey, VaultKeys
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
-from gamelake.privacy.vault.vault import SealedData, StoredPlayer, Vault, VaultUnavailableError
+from gamelake.privacy.vault.vault import Erasure, SealedData, StoredPlayer, Vault, VaultUnavailableError
 from services.gateway.personal.fields import personal_fields
 from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, Pseudonymizer
 from services.gateway.personal.vault_client import BatchedVault, PlayerStore
-from tests.unit.gateway.events import submitted
-from tests.vault_keys import key_file
+from tests.support.vault_keys import key_file
+from tests.unit.gateway.events import cache_of, submitted
 
 GAME = "archery_duel"
 SECRETS = ("mail@example.org", "192.0.2.7", "Ann Example", "call me on 555-0100", "device-4711", "player-1")
@@ -43,7 +46,7 @@ class Process:
     """A process of the service: its cache of players and its vault client."""
 
     def __init__(self, vault: Vault, keyring: VaultKeyring) -> None:
-        self.cache = PlayerCache(max_players=3)
+        self.cache = cache_of(3)
         self.vault_client = BatchedVault(vault, keyring)
 
     def resolve(self, *names: str) -> Mapping[str, Player]:
@@ -52,7 +55,7 @@ class Process:
 
     def apply_erasures(self) -> None:
         """Evict the players that were erased from the vault."""
-        self.cache.evict_erased(self.vault_client.erasures_after(self.cache.last_erasure))
+        self.cache.evict_erased(self.vault_client.erasures_after(self.cache.last_erasure or 0))
 
 
 def is_cached(process: Process, name: str) -> bool:
@@ -153,7 +156,7 @@ def test_a_player_erased_by_another_process_is_evicted(vault: SqliteVault, keys:
 
     assert not is_cached(players, "a")
     assert is_cached(players, "b")
-    assert players.vault_client.erasures_after(players.cache.last_erasure) == []
+    assert players.vault_client.erasures_after(players.cache.last_erasure or 0) == []
     assert players.resolve("a")["a"].key.pseudonym != before.key.pseudonym
 
 
@@ -212,7 +215,7 @@ def away_vault(tmp_path: Path) -> Iterator[AwayVault]:
 
 @pytest.fixture
 def cache() -> PlayerCache:
-    return PlayerCache(max_players=2)
+    return cache_of(2)
 
 
 @pytest.fixture
@@ -277,9 +280,12 @@ def test_while_the_vault_is_away_only_events_that_do_not_need_it_pass(
     assert len(plain.gamer_id) == 32  # type: ignore[attr-defined]
 
 
-def test_a_player_erased_by_another_process_gets_another_pseudonym(
-    player_store: PlayerStore, process_events: ProcessEvents, away_vault: AwayVault, keys: VaultKeys
+@pytest.mark.parametrize("refreshes", [0, 1])
+def test_a_player_erased_by_another_process_gets_another_pseudonym_from_the_first_refresh_on(
+    player_store: PlayerStore, process_events: ProcessEvents, away_vault: AwayVault, keys: VaultKeys, refreshes: int
 ) -> None:
+    for _ in range(refreshes):
+        asyncio.run(player_store.apply_erasures())
     before, after = an_event(), an_event()
     process_events(before)
     away_vault.forget(keys.token(GAME, "player-1"), "support")
@@ -288,3 +294,58 @@ def test_a_player_erased_by_another_process_gets_another_pseudonym(
     process_events(after)
 
     assert before.gamer_id != after.gamer_id  # type: ignore[attr-defined]
+
+
+def test_a_new_process_reads_no_erasure_of_the_past_and_all_later_ones(
+    player_store: PlayerStore, process_events: ProcessEvents, away_vault: AwayVault, keys: VaultKeys, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "away.db")) as connection, connection:
+        connection.execute(
+            "INSERT INTO erasures (number, game, pseudonym, erased_at, destroyed_at) VALUES (7, 'g', 'p', '?', '')"
+        )
+    asyncio.run(player_store.apply_erasures())
+    before, after = an_event(), an_event()
+    process_events(before)
+
+    erasure = away_vault.forget(keys.token(GAME, "player-1"), "support")
+    asyncio.run(player_store.apply_erasures())
+    process_events(after)
+
+    assert erasure is not None
+    assert erasure.number == 8
+    assert before.gamer_id != after.gamer_id  # type: ignore[attr-defined]
+
+
+def test_the_cache_weighs_names_and_personal_values(cache: PlayerCache) -> None:
+    cache = PlayerCache(100_000)
+    (player,) = cache.add(GAME, {"n" * 10_000: PlayerKey.new(GAME)}).values()
+    alone = cache.size
+
+    cache.mark_stored(player, ("x" * 500, b"y" * 500))
+
+    assert 10_000 < alone < 12_000
+    assert 1_000 < cache.size - alone < 1_500
+    cache.add(GAME, {f"{number}{'n' * 10_000}": PlayerKey.new(GAME) for number in range(9)})
+    assert 50_000 < cache.size <= 100_000
+    assert cache.find(GAME, ["n" * 10_000]) == [None]
+    before = cache.size
+    cache.mark_stored(player, ("z" * 1_000,))
+    assert cache.size == before
+
+
+def test_long_personal_values_are_not_remembered(cache: PlayerCache) -> None:
+    (player,) = cache.add(GAME, {"ann": PlayerKey.new(GAME)}).values()
+    before = cache.size
+
+    cache.mark_stored(player, ("x" * 8_000, b""))
+
+    assert (player.stored, cache.size) == (frozenset(), before)
+
+
+def test_the_cache_frees_what_an_erased_player_takes(cache: PlayerCache) -> None:
+    key = PlayerKey.new(GAME)
+    cache.add(GAME, {"ann": key})
+
+    cache.evict_erased([Erasure(number=1, game=GAME, pseudonym=key.pseudonym, erased_at=datetime.now(UTC))])
+
+    assert cache.size == 0

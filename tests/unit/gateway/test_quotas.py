@@ -8,7 +8,7 @@ import pytest
 from gamelake.model.errors import SettingsError
 from services.gateway.authentication import GameKey, Quota, read_keys
 from services.gateway.errors import RateLimitedError
-from services.gateway.quotas import Quotas
+from services.gateway.limits.quotas import Quotas
 from tests.unit.gateway.events import contract
 
 DAY = 86_400.0

@@ -12,12 +12,12 @@ import pytest
 import zstandard
 from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined] # exported, but not by its type
 
-from services.gateway.errors import BodyTimeoutError, BodyTooLargeError, UnavailableError, UnreadableBodyError
+from services.gateway.errors import BodyTimeoutError, BodyTooLargeError, UnreadableBodyError
 from services.gateway.request_body import BodyReader, decompress
 from services.gateway.settings import BodyLimits
 
 BODY = b'{"events": []}'
-LIMITS = BodyLimits(size=100, in_flight=250, decompressed=1000, events=10, timeout=timedelta(seconds=0.05))
+LIMITS = BodyLimits(size=100, decompressed=1000, events=10, timeout=timedelta(seconds=0.05))
 
 
 @dataclass
@@ -75,7 +75,7 @@ def test_a_refused_body_is_read_until_its_sender_closes_the_connection() -> None
 @pytest.mark.parametrize("length", ["101", "9" * 30, "-1", "x"])
 def test_a_content_length_over_the_limit_is_refused(length: str) -> None:
     with pytest.raises(BodyTooLargeError):
-        BodyReader(LIMITS).check_content_length(length)
+        BodyReader(LIMITS).expected_size(length)
 
 
 def test_a_chunked_body_over_the_limit_is_drained_so_that_its_sender_gets_the_response() -> None:
@@ -107,19 +107,8 @@ def test_an_empty_body_is_unreadable() -> None:
         read(Body([]))
 
 
-def test_bodies_in_flight_are_bounded_by_memory() -> None:
-    reader = BodyReader(LIMITS)
-
-    async def read_a_third() -> bytes:
-        slow = [asyncio.create_task(reader.read("100", Body([], cut=True))) for _ in range(2)]
-        await asyncio.sleep(0)
-        with pytest.raises(UnavailableError):
-            await reader.read("100", Body([b"x" * 100]))
-        small = await reader.read("50", Body([b"x" * 50]))
-        await asyncio.gather(*slow, return_exceptions=True)
-        return small + await reader.read("100", Body([b"x" * 100]))
-
-    assert run(read_a_third()) == b"x" * 150
+def test_a_body_without_a_content_length_may_have_the_largest_size() -> None:
+    assert [BodyReader(LIMITS).expected_size(length) for length in ("", "7")] == [LIMITS.size, 7]
 
 
 @pytest.mark.parametrize("encoding", ["", "identity", "gzip", "zstd"])

@@ -3,7 +3,7 @@
 from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.observability.traces.spans import EventSample, EventSpan, SpanExporter
-from services.gateway.preparation import RecordEncoder
+from services.gateway.events.preparation import RecordEncoder
 from services.gateway.traces import SampledRequestTracer
 from tests.unit.gateway.events import schema
 

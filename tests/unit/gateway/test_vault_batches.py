@@ -12,7 +12,7 @@ from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from gamelake.privacy.vault.vault import Rewrapping, SealedData, StoredPlayer, VaultRefusedError
 from services.gateway.personal.pseudonymization import PersonalData, Player, UnownedData
 from services.gateway.personal.vault_client import BatchedVault
-from tests.vault_keys import key_file
+from tests.support.vault_keys import key_file
 
 GAME = "archery_duel"
 
@@ -81,7 +81,7 @@ def test_a_refused_row_fails_only_its_own_request(counting: CountingVault, vault
     async def run() -> list[BaseException | None]:
         keys = await vault_client.keys_of(GAME, ["a", "b", "c", "d"])
         counting.refused = keys["c"].pseudonym
-        stored = [vault_client.store(GAME, [PersonalData(Player(key), b"mail")]) for key in keys.values()]
+        stored = [vault_client.store(GAME, [PersonalData(Player(key, name), b"mail")]) for name, key in keys.items()]
         return await asyncio.gather(*stored, return_exceptions=True)
 
     results = asyncio.run(run())

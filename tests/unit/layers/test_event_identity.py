@@ -2,6 +2,7 @@
 
 import uuid
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +68,7 @@ def events(sightings: list[tuple[int, int]]) -> Events:
 
 
 def one_by_one(sightings: list[tuple[int, int]], kept: list[tuple[int, int]]) -> list[bool]:
-    """Which sightings are duplicates, as one would say it; what is none is added to what is kept."""
+    """Find the sightings that are duplicates, as one would say it; the others are added to the kept ones."""
     again = []
     for number, seconds in sightings:
         again.append(any(number == other and abs(seconds - moment) <= WINDOW for other, moment in kept))
@@ -142,3 +143,30 @@ def test_events_are_the_same_after_encoding_and_decoding() -> None:
         some.seconds.tolist(),
     )
     assert len(some.encode()) == 16 * len(some)
+
+
+@examples(50)
+@given(st.lists(st.uuids(), min_size=1, max_size=5), st.randoms())
+def test_a_uuid_has_one_identity_in_upper_lower_and_mixed_case(uuids: list[uuid.UUID], random: Random) -> None:
+    lower = [str(each) for each in uuids]
+    mixed = ["".join(random.choice((letter, letter.upper())) for letter in text) for text in lower]
+
+    expected = numbers("silver/kart", lower)
+
+    assert numbers("silver/kart", [text.upper() for text in lower]) == expected
+    assert numbers("silver/kart", mixed) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0D6B1F1E-4B0E-4C3A-9D3C-0F2F5A3C7B1G",
+        "0D6B1F1E-4B0E-4C3A-9D3C_0F2F5A3C7B11",
+        "0D6B1F1E04B0E-4C3A-9D3C-0F2F5A3C7B11",
+        "0D6B1F1E-4B0E-4C3A-9D3C-0F2F5A3C7B1",
+        "A" * 36,
+        "-" * 35 + "A",
+    ],
+)
+def test_the_case_of_another_id_counts(text: str) -> None:
+    assert numbers("silver/kart", [text]) != numbers("silver/kart", [text.lower()])

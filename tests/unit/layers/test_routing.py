@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
+from gamelake.contract.games import GamesContract, GameSpec, UnlistedGames
 from gamelake.layers.routing import NOWHERE, Router
-from gamelake.model.games import GamesContract, GameSpec, UnlistedGames
 
 _KART = GameSpec(name="kart_rumble", match=("Kart Rumble", "Kart Rumble 2"))
 

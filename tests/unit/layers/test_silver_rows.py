@@ -50,6 +50,17 @@ def test_parameters_that_are_not_a_message_stay_one_column() -> None:
     assert _conformed(_event(event_params=pa.array(["a=1"])))["event_params"].to_pylist() == ["a=1"]
 
 
+def test_an_empty_text_of_a_common_column_is_null_and_any_other_stays() -> None:
+    event = _event(
+        session_id=pa.array([""]), event_params=pa.array([{"app_version": "", "mode": "", "platform": "ios"}])
+    )
+
+    row = _conformed(event.set_column(1, "game_name", pa.array([""]))).to_pylist()[0]
+
+    assert (row["session_id"], row["app_version"], row["platform"]) == (None, None, "ios")
+    assert (row["game_name"], row["mode"]) == ("", "")
+
+
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [

@@ -6,24 +6,24 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+from gamelake.contract.aggregates import Over
+from gamelake.contract.games import GamesContract
+from gamelake.delta.columns import delta_field, delta_schema_json
+from gamelake.delta.comments import commented, uncommented
 from gamelake.layers.bronze import BRONZE_PARTITION, BRONZE_SCHEMA
 from gamelake.layers.comments import EventComments
 from gamelake.layers.dead_letters import dead_letter_schema
 from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE, conform
-from gamelake.model.aggregates import Over
-from gamelake.model.games import GamesContract, load_games
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.objects.store import Location, Store
 from gamelake.schemas.compiler import ROOT_FILE, compile_sources, message_at
 from gamelake.schemas.decoder import MessageDecoder
 from gamelake.schemas.schema_cache import schema_path
+from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.runner import aggregate_comments
-from gamelake.storage.columns import delta_field
-from gamelake.storage.comments import commented, uncommented
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import delta_schema_json
 
 VERSIONS = sorted(Path("contracts/proto").glob("v*"))
-CONTRACT = load_games(Path("contracts/games.yaml"))
+CONTRACT = load_gold(Path("contracts/games.yaml"))
 
 
 @pytest.fixture
@@ -92,3 +92,26 @@ def test_the_comments_of_the_newest_schema_win(tmp_path: Path) -> None:
     comments = EventComments(GamesContract(games=CONTRACT.games), store)("silver/chess_events")
 
     assert comments.columns == {"app_name": "New words."}
+
+
+def _with_comment(number: int, comment: str) -> bytes:
+    fields = f"// {comment}\nstring app_name = 1;\n// Number {number}.\nstring c{number} = 2;"
+    return compile_sources({ROOT_FILE: f'syntax = "proto3"; message Event {{\n{fields}\n}}'}).SerializeToString()
+
+
+def test_each_schema_is_read_once_however_many_tables_ask(tmp_path: Path) -> None:
+    store = Store(Location(uri=tmp_path.as_uri()))
+    comments = EventComments(GamesContract(games=CONTRACT.games), store)
+    for number in (2, 5):
+        store.put(schema_path(number), _with_comment(number, f"Words of {number}."))
+    first = comments("silver/chess_events").columns
+    for number in (2, 5):
+        store.put(schema_path(number), b"not read again")
+
+    assert comments("silver/kart_rumble_events").columns.items() >= first.items()
+    assert first == {"app_name": "Words of 5.", "c2": "Number 2.", "c5": "Number 5."}
+
+    store.put(schema_path(3), _with_comment(3, "Words of 3."))
+    assert comments("silver/chess_events").columns == {**first, "c3": "Number 3."}
+    store.put(schema_path(7), _with_comment(7, "Words of 7."))
+    assert comments("silver/chess_events").columns["app_name"] == "Words of 7."

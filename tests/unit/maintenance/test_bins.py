@@ -5,8 +5,8 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gamelake.delta.log.codec import FileEntry
 from gamelake.maintenance.compaction import CompactionRule, bins
-from gamelake.storage.delta_log import FileEntry
 from tests.unit.properties import examples
 
 TODAY = date(2026, 11, 22)

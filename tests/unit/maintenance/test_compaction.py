@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from gamelake.delta.log.codec import entry_path
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.rewrites import commit_rewrite, maintenance_lease
+from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.maintenance import compaction
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.errors import LeaseLostError
+from gamelake.objects.leases import Lease, LeaseTiming
+from gamelake.objects.store import Store
 from gamelake.privacy.row_eraser import RowEraser
-from gamelake.storage.delta_log import entry_path
-from gamelake.storage.leases import Lease, LeaseTiming
-from gamelake.storage.player_rows import PlayerFilter
-from gamelake.storage.rewrites import commit_rewrite, maintenance_lease
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import DeltaTables, open_table
-from tests.player_tables import BRONZE, SILVER, append, append_rows, players_in, store_in
+from gamelake.scans.player_rows import PlayerFilter
+from tests.support.player_tables import BRONZE, SILVER, append, append_rows, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 RULE = CompactionRule(target_bytes=10**6, hot_files=3, today=date(2026, 11, 22))
@@ -149,7 +149,7 @@ def test_one_that_stalled_commits_nothing_once_another_has_taken_over(
         with maintenance_lease(store, SILVER.name, LeaseTiming(renew=0.05, poll=0.05, patience=0.3)):
             pass
 
-        with pytest.raises(LeaseLostError, match="as this one's heartbeat was late"):
+        with pytest.raises(LeaseLostError, match="because this one's heartbeat was late"):
             commit_rewrite(store, SILVER.name, 0, [{"commitInfo": {}}], stalled)
         stalls_after_its_check(stalled, monkeypatch)
         with pytest.raises(LeaseLostError, match="has committed nothing"):
@@ -157,7 +157,7 @@ def test_one_that_stalled_commits_nothing_once_another_has_taken_over(
 
 
 def stalls_after_its_check(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a lease as it is when the process checks it, and stalls before it goes on."""
+    """Have a lease as it is when the process checks it, and stalls before it continues."""
     monkeypatch.setattr(lease, "require", lambda: None)
 
 

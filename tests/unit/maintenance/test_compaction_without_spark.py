@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gamelake.contract.games import load_games
+from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.maintenance import compaction_run
 from gamelake.maintenance.compaction import Compacted
 from gamelake.maintenance.compaction_run import (
@@ -20,10 +22,8 @@ from gamelake.maintenance.compaction_run import (
     planned_compaction,
     skipped_by,
 )
-from gamelake.model.games import load_games
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables, open_table
-from tests.player_tables import SILVER, append, players_in, store_in
+from gamelake.objects.store import Store
+from tests.support.player_tables import SILVER, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 TODAY = date(2026, 11, 22)
@@ -96,7 +96,7 @@ def test_the_dry_run_lists_what_the_next_run_compacts_and_skips(store: Store, of
 
     [all_here] = pending_locally(of_all, MANY)
     assert (all_here.table, all_here.files, all_here.bytes) == (SILVER.name, 12, sum(sizes))  # type: ignore[union-attr]
-    # A bin of one file is none.
+    # One file does not make a bin.
     none_here, rest = pending_locally(of_all, max(sizes))
     assert (none_here.files, none_here.bytes) == (0, 0)  # type: ignore[union-attr]
     assert (rest.skipped_files, rest.skipped_bytes) == (12, sum(sizes))  # type: ignore[union-attr]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gamelake.contract.schedule import ScheduledTask
 from gamelake.maintenance.run_records import TaskRecord, WorkDone
 from gamelake.maintenance.scheduler import FIRST_RETRY, due_at, jitter_of, next_turn
-from gamelake.model.schedule import ScheduledTask
 from tests.unit.properties import examples
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)

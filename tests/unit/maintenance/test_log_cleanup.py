@@ -10,28 +10,28 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from gamelake.delta.log.codec import entry_path
+from gamelake.delta.log.history_checkpoints import read_log_checkpoint
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifest_checkpoints import TopicOffsets, read_manifest_checkpoint
+from gamelake.ledger.manifests import Manifests, OffsetRange
+from gamelake.ledger.reconciliation import Reconciliation, reconcile
 from gamelake.maintenance import manifest_compaction
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.log_cleanup import CleanupPlan, CleanupResult, LogCleanup
 from gamelake.maintenance.manifest_compaction import joined
 from gamelake.maintenance.vacuum import TableVacuum
+from gamelake.objects.leases import Lease, LeaseTiming
+from gamelake.objects.store import Store
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.delta_log import entry_path
-from gamelake.storage.leases import Lease, LeaseTiming
-from gamelake.storage.manifest_checkpoints import TopicOffsets, read_log_checkpoint, read_manifest_checkpoint
-from gamelake.storage.manifests import Manifests, OffsetRange
-from gamelake.storage.player_rows import PlayerFilter
-from gamelake.storage.reconciliation import Reconciliation, reconcile
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.stream import Stream
-from tests.player_tables import BRONZE, SILVER, players_in
-from tests.stream_history import ALL_GAMES, STREAM, TABLES, StreamHistory
+from gamelake.scans.player_rows import PlayerFilter
+from gamelake.streaming.driver.stream import Stream
+from tests.support.player_tables import BRONZE, SILVER, players_in
+from tests.support.stream_history import ALL_GAMES, STREAM, TABLES, StreamHistory
 
 pytestmark = pytest.mark.usefixtures("checkpoints_at_once")
 
@@ -97,7 +97,7 @@ def test_history_within_the_retention_is_compacted_and_stays(history: StreamHist
 
     clean_up(history, start, compact_before=yesterday)
 
-    assert [path for path in history.store.paths("") if "/statements/" not in path and "/leases/" not in path] == paths
+    assert [path for path in history.store.paths("") if "/history/" not in path and "/leases/" not in path] == paths
     assert summary(reconcile(history.store)) == before
     after = TableLog.read(history.store, SILVER.name)
     assert (after.live, after.removed, after.adds, after.schema) == (log.live, log.removed, log.adds, log.schema)
@@ -154,7 +154,7 @@ def test_it_goes_on_run_after_run(history: StreamHistory) -> None:
     former = read_log_checkpoint(history.store, SILVER.name)
     assert former is not None
     assert len(former.appended) < FIRST + 10
-    assert len(history.store.paths("_gamelake/statements")) == 4
+    assert len(history.store.paths("_gamelake/history")) == 4
 
 
 def test_a_dry_run_changes_nothing_and_says_what_would_go(history: StreamHistory) -> None:
@@ -233,7 +233,7 @@ def carry_out(plans: list[CleanupPlan], store: Store) -> None:
 
 
 class StoreThatEnds(Store):
-    """A store whose process is killed after so many deletions."""
+    """A store whose process is killed after a number of deletions."""
 
     def __init__(self, store: Store, deletions: int) -> None:
         super().__init__(store.location)
@@ -354,8 +354,8 @@ def test_a_table_that_was_made_again_does_not_stand_on_the_old_ones_statement(hi
     for path in history.store.paths(SILVER.name):
         history.store.delete(path)
     again = history.decide([ANNA, BEN])
-    with DeltaTables(history.store.location) as anew:
-        anew.append(again.tables[-1], BatchTransaction.of(again))
+    with stream_tables(history.store.location) as anew:
+        anew.append(again.tables[-1], again.transaction)
 
     assert read_log_checkpoint(history.store, SILVER.name) is None
 

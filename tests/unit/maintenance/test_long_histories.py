@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from gamelake.delta.log.history_checkpoints import read_log_checkpoint
+from gamelake.delta.log.table_log import TableLog
+from gamelake.ledger.reconciliation import reconcile
 from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.naming import Horizon
-from gamelake.storage.manifest_checkpoints import read_log_checkpoint
-from gamelake.storage.reconciliation import reconcile
-from gamelake.storage.store import Location, Store
-from gamelake.storage.table_log import TableLog
-from tests.long_history import TABLE, moment, write_history, write_manifests
+from gamelake.objects.store import Location, Store
+from tests.support.long_history import TABLE, moment, write_history, write_manifests
 
 ROOT = Path(__file__).parents[3]
 SHORT, LONG = 2_000, 6_000
@@ -57,7 +57,7 @@ def test_vacuum_deletes_what_the_whole_log_in_memory_names(tmp_path: Path) -> No
 def grown_kib(folder: Path, commits: int) -> int:
     """By how much a process grows that vacuums such a table."""
     lakehouse(folder, commits)
-    command = [sys.executable, "-m", "tests.long_history", str(folder), "vacuum"]
+    command = [sys.executable, "-m", "tests.support.long_history", str(folder), "vacuum"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     grown, deleted = map(int, done.stdout.split())
     assert deleted == commits // 101 * 100

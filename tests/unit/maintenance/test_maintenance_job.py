@@ -14,8 +14,8 @@ import pytest
 from deltalake import DeltaTable
 
 from gamelake.maintenance.run_records import TaskRecord, TaskRecords
-from tests.eventually import eventually
-from tests.silver_events import Event, Silver
+from tests.support.eventually import eventually
+from tests.support.silver_events import Event, Silver
 
 ROOT = Path(__file__).parents[3]
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
@@ -84,7 +84,7 @@ def test_the_plan_says_when_each_task_runs_next_and_changes_nothing(place: Place
 
     assert (pack["command"], sweep["command"]) == ("python -m jobs.compact --no-spark", "python -m jobs.vacuum --yes")
     assert pack["next_at"] == sweep["next_at"] > datetime.now(UTC).isoformat()
-    assert place.silver.store.paths("_gamelake/upkeep") == []
+    assert place.silver.store.paths("_gamelake/maintenance") == []
 
 
 def test_a_task_that_fails_for_one_table_does_the_others_and_fails_the_job(place: Place) -> None:
@@ -101,12 +101,12 @@ def test_a_task_that_fails_for_one_table_does_the_others_and_fails_the_job(place
 @pytest.mark.parametrize(
     ("schedule", "arguments", "problem"),
     [
-        (SCHEDULE, ["--once", "compact"], "the schedule has no task 'compact'; its tasks are: pack, sweep"),
+        (SCHEDULE, ["--once", "compact"], "the schedule has no task 'compact'; its tasks are: pack or sweep"),
         (SCHEDULE.replace("job: compact", "job: compct"), ["--plan"], "there is no jobs/compct.py"),
         (
             SCHEDULE.replace("every 600 hours", "always"),
             ["--plan"],
-            "schedule.yaml:3: 'always' is no time",
+            "schedule.yaml:3: 'always' is not a time of a schedule",
         ),
     ],
 )

@@ -8,17 +8,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from gamelake.delta.appends import schema_of
+from gamelake.delta.data_files import encode_parquet
+from gamelake.delta.log.codec import live_files
+from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.maintenance import compaction
 from gamelake.maintenance.compaction import rows_of
-from gamelake.storage.appends import schema_of
-from gamelake.storage.data_files import encode_parquet
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables, open_table
-from tests.player_tables import SILVER, append_rows, store_in
+from gamelake.objects.store import Store
+from gamelake.scans.datasets import dataset
+from tests.support.player_tables import SILVER, append_rows, store_in
+from tests.unit.delta.random_tables import tables
 from tests.unit.properties import examples
-from tests.unit.storage.random_tables import tables
 
 NAME = SILVER.name
 
@@ -34,7 +34,7 @@ def by_arrow(store: Store) -> pa.Table:
 
 
 def same(one: pa.Table, other: pa.Table) -> bool:
-    """Whether the files that hold them are the same to the last byte."""
+    """Return True if the files that hold them are the same to the last byte."""
     files = [encode_parquet(rows.combine_chunks(), ())[0].to_pybytes() for rows in (one, other)]
     return bool(one.schema == other.schema and files[0] == files[1])
 

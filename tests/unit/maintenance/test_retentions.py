@@ -1,4 +1,4 @@
-"""Retentions that contradict each other are named, with what is lost; those that are unknown are left out."""
+"""Retentions that contradict each other are named, and the loss with them; those that are unknown are left out."""
 
 from datetime import timedelta
 

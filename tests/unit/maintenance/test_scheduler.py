@@ -8,14 +8,14 @@ from threading import Event
 
 import pytest
 
+from gamelake.contract.schedule import ScheduledTask
 from gamelake.maintenance import program_runs
 from gamelake.maintenance.program_runs import ProgramRun, ProgramRunner, RunOutcome, work_done
 from gamelake.maintenance.run_records import TaskRecords, WorkDone
 from gamelake.maintenance.scheduler import Scheduler
-from gamelake.model.schedule import ScheduledTask
-from gamelake.storage.store import Store
-from tests.logged import logged
-from tests.player_tables import store_in
+from gamelake.objects.store import Store
+from tests.support.logged import logged
+from tests.support.player_tables import store_in
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 PACK = ScheduledTask(name="pack", when="every 1 hours", job="compact")
@@ -177,7 +177,7 @@ def test_reading_the_plan_changes_nothing(store: Store, clock: Clock) -> None:
 
 
 def test_a_record_that_can_not_be_read_is_taken_for_new(store: Store, clock: Clock) -> None:
-    store.put("_gamelake/upkeep/rounds/pack.json", b"{")
+    store.put("_gamelake/maintenance/tasks/pack.json", b"{")
 
     assert TaskRecords(store).of("pack", NOON).known_since == NOON
 

@@ -4,67 +4,70 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from benchmarks.harness import Run
+from benchmarks.results import Machine, Measurement, Results
 from benchmarks.year.__main__ import measure
-from benchmarks.year.figures import GrowthBound, TenthFigures, YearFigures, rises_of
+from benchmarks.year.figures import BATCH, LISTED, LIVE_FILES, MEMORY, YEAR, rise_of
 from benchmarks.year.plan import BEGINNING, FULL_YEAR, SimulatedClock, YearPlan
 
 DAYS, BATCHES_PER_DAY, TABLES = 5, 4, 3
 
 
+def results(*samples: Measurement) -> Results:
+    machine = Machine(cores=2, cpu_model="")
+    return Results(benchmark="year", measured_at="", commit="", machine=machine, settings={}, samples=samples)
+
+
 @pytest.fixture(scope="module")
-def figures(tmp_path_factory: pytest.TempPathFactory) -> YearFigures:
+def year(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A short year; a run of a task that fails would be an error."""
     plan = YearPlan(batches=DAYS * BATCHES_PER_DAY, tables=TABLES, batches_per_day=BATCHES_PER_DAY)
-    return measure(tmp_path_factory.mktemp("year"), plan, lambda _: None)
+    run = Run(settings=plan, folder=tmp_path_factory.mktemp("year"), emit=lambda _: None)
+    return results(*measure(run))
 
 
-def test_all_maintenance_of_the_schedule_runs_and_succeeds(figures: YearFigures) -> None:
-    ran = {task for tenth in figures.tenths for task in tenth.tasks}
-
-    assert figures.failed == ()
-    assert ran >= {"compact_daily", "vacuum", "clean_logs", "start", "verify"}
+def test_all_maintenance_of_the_schedule_runs(year: Results) -> None:
+    assert {"compact_daily", "vacuum", "clean_logs", "start", "verify"} <= set(year.subjects(YEAR))
 
 
-def test_what_is_older_than_the_retention_is_deleted(figures: YearFigures) -> None:
-    last = figures.tenths[-1]
-
+def test_what_is_older_than_the_retention_is_deleted(year: Results) -> None:
     # One for each day that is compacted; the day before may not be yet.
-    assert last.live_files <= TABLES * (DAYS - 2 + BATCHES_PER_DAY)
-    assert last.kinds["data files"].objects < TABLES * DAYS * BATCHES_PER_DAY
-    assert last.kinds["manifests"].objects <= 2 * BATCHES_PER_DAY
+    assert year.values(YEAR, LIVE_FILES, "files")[-1] <= TABLES * (DAYS - 2 + BATCHES_PER_DAY)
+    assert year.values(YEAR, "data files", "objects")[-1] < TABLES * DAYS * BATCHES_PER_DAY
+    assert year.values(YEAR, "manifests", "objects")[-1] <= 2 * BATCHES_PER_DAY
 
 
-def test_each_task_is_measured_in_a_process_of_its_own(figures: YearFigures) -> None:
-    runs = [tenth.tasks["vacuum"] for tenth in figures.tenths if "vacuum" in tenth.tasks]
-
-    assert all(0 < each.grown_mib < 500 for each in runs)
-    assert all(each.listed > TABLES for each in runs)
+def test_each_task_is_measured_in_a_process_of_its_own(year: Results) -> None:
+    assert all(0 < each < 500 for each in year.values(YEAR, "vacuum", MEMORY))
+    assert all(each > TABLES for each in year.values(YEAR, "vacuum", LISTED))
 
 
-def tenths_with(live_files: list[int], listed: list[float]) -> list[TenthFigures]:
-    return [
-        TenthFigures(
-            batches=1, decide_ms=1, commit_ms=1, cpu_ms=1, listed=figure, driver_mib=1, tasks={}, kinds={},
-            live_files=live,
+def tenths_with(live_files: list[int], listed: list[float]) -> Results:
+    return results(
+        *(
+            Measurement(part=YEAR, subject=subject, round=number, values={figure: value})
+            for subject, figure, values in ((LIVE_FILES, "files", live_files), (BATCH, LISTED, listed))
+            for number, value in enumerate(values, start=1)
         )
-        for live, figure in zip(live_files, listed, strict=True)
-    ]  # fmt: skip
+    )
 
 
-def test_a_figure_that_grows_after_the_warm_up_is_above_its_bound() -> None:
-    bound = GrowthBound("listed", lambda tenth: tenth.listed, 5.0)
-    growing = tenths_with([1] * 10, [10.0 * number for number in range(1, 11)])
-    flat = tenths_with([1] * 10, [1.0, 50.0, *[100.0] * 8])
+def test_a_figure_that_grows_after_the_warm_up_rises() -> None:
+    listed = rise_of(BATCH, LISTED)
 
-    assert not bound.is_kept(rises_of([bound], growing))
-    assert bound.is_kept(rises_of([bound], flat))
+    (growing,) = listed(tenths_with([1] * 10, [10.0 * number for number in range(1, 11)]))
+    assert growing > 5
+    assert listed(tenths_with([1] * 10, [1.0, 50.0, *[100.0] * 8])) == [0]
+    assert listed(tenths_with([1] * 4, [1.0, 50.0, 100.0, 100.0])) == []
 
 
 @pytest.mark.parametrize(("times", "kept"), [(1.0, True), (2.0, False)], ids=["as they do", "with their square"])
 def test_a_figure_of_live_files_may_grow_as_they_do(times: float, kept: bool) -> None:
-    bound = GrowthBound("listed", lambda tenth: tenth.listed, 5.0, with_live_files=True)
-    tenths = tenths_with([*range(1, 11)], [float(number) ** times for number in range(1, 11)])
+    (rise,) = rise_of(BATCH, LISTED, beyond_live_files=True)(
+        tenths_with([*range(1, 11)], [float(number) ** times for number in range(1, 11)])
+    )
 
-    assert bound.is_kept(rises_of([bound], tenths)) is kept
+    assert (rise <= 5) is kept
 
 
 def test_a_moment_of_the_simulated_past_is_when_its_batch_began() -> None:

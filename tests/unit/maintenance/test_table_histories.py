@@ -18,6 +18,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from gamelake.delta.appends import BatchTransaction, schema_of
+from gamelake.delta.log.codec import entry_path, live_files
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.delta.tables import CommitOutcome, DeltaTables, open_table
+from gamelake.ledger.clones import CloneError, CloneKind, Clones
+from gamelake.ledger.replay_manifests import ReplayManifest
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.failpoints import Failpoints
@@ -26,16 +33,9 @@ from gamelake.recovery.cloning import Cloning
 from gamelake.recovery.replay.runs import replay_run
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
-from gamelake.storage.appends import BatchTransaction, schema_of
-from gamelake.storage.clones import CloneError, CloneKind, Clones
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import entry_path, live_files
-from gamelake.storage.player_rows import PlayerFilter
-from gamelake.storage.replay_manifests import ReplayManifest
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
-from tests.player_tables import SILVER, an_entry, append, store_in
+from gamelake.scans.datasets import dataset
+from gamelake.scans.player_rows import PlayerFilter
+from tests.support.player_tables import SILVER, an_entry, append, store_in
 from tests.unit.properties import examples
 
 NAME, APPLICATION = SILVER.name, "query-0"

@@ -14,24 +14,23 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.ledger.replay_manifests import ReplayManifest, ReplayManifests
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
 from gamelake.model.errors import LeaseLostError
+from gamelake.objects.leases import Lease, LeaseTiming
+from gamelake.objects.store import Store
+from gamelake.objects.vacuum_marks import begin_vacuum, end_vacuum, may_be_vacuumed
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
-from gamelake.serving.kpis.generations import KpiGenerations
-from gamelake.serving.kpis.source import SourceLog
-from gamelake.storage.leases import Lease, LeaseTiming
-from gamelake.storage.manifests import BatchManifest, Manifests, TableFiles
-from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
-from gamelake.storage.vacuum_marks import begin_vacuum, end_vacuum, may_be_vacuumed
-from tests.eventually import eventually
-from tests.interrupted_store import InterruptedStore
-from tests.player_tables import SILVER, an_entry, append, players_in, store_in
-from tests.silver_events import BEGINNING, Event, Silver
+from tests.support.eventually import eventually
+from tests.support.interrupted_store import InterruptedStore
+from tests.support.player_tables import SILVER, an_entry, append, players_in, store_in
+from tests.support.silver_events import BEGINNING, Event, Silver
 
 ANNA, BEN = "a" * 32, "b" * 32
 REPOSITORY = Path(__file__).parents[3]
@@ -55,6 +54,10 @@ def tables(store: Store) -> Iterator[DeltaTables]:
 def compact(store: Store) -> None:
     rule = CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
     TableCompaction(store.location, SILVER.name, rule)()
+
+
+# Policies by which no reader needs an old version.
+NO_USES = {"restore_window_days": 1e-9, "longest_query_hours": 1e-9}
 
 
 def vacuum(store: Store, retention: timedelta = AN_HOUR) -> Vacuumed:
@@ -101,7 +104,7 @@ def test_the_files_of_a_replay_that_was_killed_before_its_commits_stay(store: St
     manifests.settle(replay)
     assert vacuum(store, -AN_HOUR).orphaned_files == 0
 
-    manifests.is_done(replay)
+    manifests.mark_done(replay)
 
     assert vacuum(store, -AN_HOUR).orphaned_files == 1
 
@@ -243,8 +246,8 @@ class TestTheJob:
         found: list[dict[str, Any]] = json.loads(run.stdout)
         return found
 
-    def orphan(self, silver: Silver, days: float) -> Path:
-        file = silver.folder / "silver/events/event_date=2026-06-01/part-orphan.parquet"
+    def orphan(self, silver: Silver, days: float, table: str = "silver/events") -> Path:
+        file = silver.folder / table / "event_date=2026-06-01/part-orphan.parquet"
         file.write_bytes(b"left by a killed batch")
         moment = (datetime.now(UTC) - timedelta(days=days)).timestamp()
         os.utime(file, (moment, moment))
@@ -282,16 +285,6 @@ class TestTheJob:
         assert refused.returncode == 2
         assert "silver/events: a query (maintenance.longest_query_hours) needs its versions since" in refused.stderr
 
-    def test_files_that_the_kpi_query_has_yet_to_read_are_kept(self, silver: Silver) -> None:
-        generation = KpiGenerations(silver.store).current("silver", 2)
-        SourceLog(silver.store, generation).remember()
-
-        no_uses = {"restore_window_days": 1e-9, "longest_query_hours": 1e-9}
-        refused = self.start(silver, "--retain-hours", "0.000001", "--yes", **no_uses)
-
-        assert refused.returncode == 2
-        assert "silver/events: the KPI query, which has read no further, needs its versions since" in refused.stderr
-
     def test_a_table_that_is_named_is_taken_by_force(self, silver: Silver) -> None:
         orphan = self.orphan(silver, days=0.5)
 
@@ -310,7 +303,7 @@ class TestTheJob:
         refused = self.start(silver, "--dry-run", retention_days=3)
 
         assert refused.returncode == 2
-        assert "is shorter than what a restore or a query may ask for" in refused.stderr
+        assert "is shorter than the history that a restore or a query may need" in refused.stderr
 
 
 def manifest(entry: TableFiles) -> BatchManifest:

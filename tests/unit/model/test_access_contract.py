@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.model.access import Duty, load_access
+from gamelake.contract.access import Duty, load_access
+from gamelake.contract.games import load_games
 from gamelake.model.errors import ContractError
-from gamelake.model.games import load_games
 
 CONTRACTS = Path("contracts")
 GAMES = load_games(CONTRACTS / "games.yaml")

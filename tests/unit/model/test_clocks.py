@@ -1,4 +1,4 @@
-"""A clock that goes on by the time that passes, whatever becomes of the machine's time of day."""
+"""A clock that advances by the time that passes, whatever becomes of the machine's time of day."""
 
 import time
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from gamelake.contract.games import PartitionColumn, UnlistedGames, load_games, parse_size
 from gamelake.model.errors import ContractError
-from gamelake.model.games import PartitionColumn, UnlistedGames, load_games, parse_size
 
 _GOOD = """\
 games:
@@ -42,6 +42,12 @@ def test_the_contract_of_the_platform_has_thirty_games() -> None:
     assert len({game.table for game in contract.games}) == 30
 
 
+def _aggregates(first: str, second: str, over: str = "each_game") -> str:
+    """Two aggregates, in lines 9 and 10; `over` is of the second."""
+    rest = "group_by: [platform], refresh: partition, columns: {n: count(*)}"
+    return f"aggregates:\n  - {{name: {first}, {rest}}}\n  - {{name: {second}, over: {over}, {rest}}}\n"
+
+
 _MISTAKES = {
     "unknown key": ("gamez: []\n" + _GOOD, 1, "unknown key 'gamez'"),
     "unknown key of a game": (_GOOD + "    colour: red\n", 8, "unknown key 'colour'"),
@@ -64,6 +70,33 @@ _MISTAKES = {
     "unknown policy": (_GOOD + "unlisted_games: drop\n", 8, "Invalid enum value 'drop'"),
     "negative limit": (_GOOD + "max_unlisted_tables: -1\n", 8, "Expected `int` >= 0"),
     "limit of time": (_GOOD + "event_time:\n  max_age_days: 0\n", 9, "Expected `int` >= 1"),
+    "one gold table of two games": (
+        _GOOD.replace("yeti_ski", "kart_rumble_daily") + _aggregates("daily_sum", "sum"),
+        10,
+        "'sum' of 'kart_rumble_daily' has the table gold/kart_rumble_daily_sum, which 'daily_sum' of 'kart_rumble' has",
+    ),
+    "one gold table of a game and of all": (
+        _GOOD + _aggregates("sum", "kart_rumble_sum", over="all_games"),
+        10,
+        "the table gold/kart_rumble_sum, which 'sum' of 'kart_rumble' has too; rename one",
+    ),
+    "a gold table of KPIs": (
+        _GOOD.replace("yeti_ski", "kpi") + _aggregates("sum", "daily"),
+        10,
+        "'daily' of 'kpi' has the table gold/kpi_daily, which the platform itself has too; rename one",
+    ),
+    "a gold table of the platform": (_GOOD + _aggregates("sum", "quality", over="all_games"), 10, "gold/quality"),
+    "a column that the table is grouped by": (
+        _GOOD + _aggregates("sum", "max").replace("{n:", "{platform:"),
+        9,
+        "'sum' is grouped by 'platform', so no other column can have the name",
+    ),
+    "grouped by a column twice": (
+        _GOOD + _aggregates("sum", "max").replace("[platform]", "[platform, platform]"),
+        9,
+        "'sum' is grouped by a column twice; remove one",
+    ),
+    "aggregate twice": (_GOOD + _aggregates("sum", "sum"), 10, "the table gold/kart_rumble_sum"),
     "no YAML": (_GOOD + "  }\n", 8, "expected"),
 }
 
@@ -80,7 +113,7 @@ def test_a_mistake_is_named_with_its_line(text: str, line: int, problem: str, tm
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ContractError, match=r"games\.yaml: can't be read"):
+    with pytest.raises(ContractError, match=r"games\.yaml:1: can't be read"):
         load_games(tmp_path / "games.yaml")
 
 

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +14,7 @@ import pytest
 
 from gamelake.model.errors import SettingsError
 from gamelake.model.logs import JsonFormatter, LogEvent, TextFormatter, event_logger, set_up_logs
-from tests.logged import logged
+from tests.support.logged import logged
 
 ROOT = Path(__file__).parents[3]
 log = event_logger("tests.logs")
@@ -153,6 +155,24 @@ def test_a_program_reports_its_end_in_text_where_nothing_is_set() -> None:
     assert done.stderr.endswith(
         ' ERROR gamelake.program program_failed exit_code=2 error_type=SettingsError error="no such place"\n'
     )
+
+
+def test_a_command_reports_the_same_error_as_a_sentence_and_in_json_as_a_record() -> None:
+    command = RUN.replace("run(main)", "run(main, is_command=True)").format(error="SettingsError")
+    said, logged = ended(command), ended(command, "json")
+
+    assert (said.returncode, said.stdout, said.stderr) == (2, "", "gamelake: no such place\n")
+    assert (logged.returncode, json.loads(logged.stderr)["event"]) == (2, "program_failed")
+
+
+def test_a_program_at_a_terminal_reports_its_error_as_a_sentence() -> None:
+    ours, terminal = pty.openpty()
+    program = (sys.executable, "-c", RUN.format(error="SettingsError"))
+    with os.fdopen(ours, "rb") as screen:
+        ran = subprocess.run(program, cwd=ROOT, stderr=terminal, check=False)
+        os.close(terminal)
+
+        assert (ran.returncode, os.read(screen.fileno(), 1000)) == (2, b"gamelake: no such place\r\n")
 
 
 def test_a_program_with_an_unknown_format_ends_as_with_any_wrong_setting() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gamelake.contract.games import load_games
 from gamelake.model.dead_letter_reasons import DeadLetterReason
-from gamelake.model.games import load_games
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
 from tests.unit.streaming.tasks import (
     Json,

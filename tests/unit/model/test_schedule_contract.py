@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gamelake.contract.schedule import Schedule, load_schedule, parse_cadence
 from gamelake.model.errors import ContractError
-from gamelake.model.schedule import Schedule, load_schedule, parse_cadence
 from tests.unit.properties import examples
 
 OURS = Path("contracts/schedule.yaml")
@@ -72,10 +72,10 @@ def test_the_next_moment_is_later_and_no_further_than_one_period(text: str, mome
     [
         (
             "name: a, when: daily at 24:00, job: compact",
-            "'daily at 24:00' is no time of a schedule; say 'daily at 01:15'",
+            "'daily at 24:00' is not a time of a schedule; say 'daily at 01:15'",
         ),
-        ("name: a, when: weekly at 02:00, job: compact", "'weekly at 02:00' is no time of a schedule"),
-        ("name: a, when: every 0 hours, job: compact", "'every 0 hours' is no time of a schedule"),
+        ("name: a, when: weekly at 02:00, job: compact", "'weekly at 02:00' is not a time of a schedule"),
+        ("name: a, when: every 0 hours, job: compact", "'every 0 hours' is not a time of a schedule"),
         ("name: a, when: every 10 minutes, jitter_minutes: 10, job: compact", "would skip a run; keep it below"),
         ("name: a, when: daily at 01:00, job: ../rm", "Expected `str` matching regex"),
         ("name: a, when: daily at 01:00", "missing required field `job`"),

@@ -18,12 +18,17 @@ _FIRING = re.compile(r'alertname="(\w+)"')
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One alerting rule."""
+    """One alerting rule.
+
+    Attributes:
+        delay: how long the condition holds before the alert fires, as Prometheus writes it; empty: fires at once.
+    """
 
     name: str
     expression: str
     labels: dict[str, str]
     annotations: dict[str, str]
+    delay: str
 
 
 def read_yaml(path: Path) -> Any:  # noqa: ANN401 # each file has a shape of its own
@@ -39,7 +44,9 @@ def rules() -> list[dict[str, Any]]:
 def alerts() -> list[Alert]:
     """Every alert."""
     return [
-        Alert(rule["alert"], rule["expr"], rule["labels"], rule["annotations"]) for rule in rules() if "alert" in rule
+        Alert(rule["alert"], rule["expr"], rule["labels"], rule["annotations"], rule.get("for", ""))
+        for rule in rules()
+        if "alert" in rule
     ]
 
 

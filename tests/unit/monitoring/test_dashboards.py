@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gamelake.observability.metrics.declared import declarations
 from monitoring.addresses import runbook_url
 from monitoring.grafana.dashboards import PAGES
 from monitoring.grafana.drawing import built_panel
@@ -43,7 +44,7 @@ EVERY_PANEL = [
 # The last version of this format (Grafana 12.2); later ones read it.
 NEWEST_SCHEMA = 42
 ALERTS = {alert.name for alert in alerts()}
-UNIT_OF = {metric["name"]: metric["unit"] for metric in read_yaml(MONITORING / "metrics.yaml")["metrics"]}
+UNIT_OF = {name: metric.unit for name, metric in declarations().items()}
 # Services without a scrape target, and what reports that they are gone.
 NOT_SCRAPED = {
     "postgres": "gamelake_ingest_vault_up, and the registry's connections",
@@ -145,7 +146,8 @@ def test_current_values_are_asked_for_now_and_curves_keep_their_series(page: Pag
     for target in panel["targets"]:
         assert bool(target.get("range")) is is_over_time, page.uid
         assert bool(target.get("instant")) is not is_over_time
-        # topk selects anew at each point in time: what is no longer large would keep its last value in the legend.
+        # topk selects again at each point in time: the legend would keep the last value of a series that is no longer
+        # large.
         if is_over_time and re.search(r"(?:top|bottom)k", target["expr"]):
             assert "@ end()" in target["expr"]
 
@@ -249,6 +251,8 @@ def test_every_service_has_a_scrape_target_or_another_way_to_miss_it() -> None:
     scraped = {
         target.partition(":")[0]
         for job in jobs
+        # Those of the probe are ports, not metrics.
+        if job.get("metrics_path") != "/probe"
         for target in (
             *(target for group in job.get("static_configs", ()) for target in group["targets"]),
             *(name for group in job.get("dns_sd_configs", ()) for name in group["names"]),

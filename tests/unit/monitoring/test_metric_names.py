@@ -1,21 +1,15 @@
-"""One name, one meaning: in the code, in `metrics.yaml`, in rules, on dashboards and on the page that explains it."""
+"""One name, one meaning: in the code, in `declared.yaml`, in rules, on dashboards and on the page that explains it."""
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
+from gamelake.observability.metrics.declared import declarations
 from monitoring.grafana.files import GENERATED
-from services.audit.metrics import AuditMetrics
-from services.catalog.metrics import CatalogMetrics
-from services.delivery.metrics import DeliveryMetrics
-from services.portal.metrics import PortalMetrics
-from tests.unit.monitoring.rules import MONITORING, REPOSITORY, alerts, read_yaml, recorded, rules
+from tests.unit.monitoring.rules import REPOSITORY, alerts, recorded, rules
 
-DECLARED: dict[str, dict[str, Any]] = {each["name"]: each for each in read_yaml(MONITORING / "metrics.yaml")["metrics"]}
+DECLARED = declarations()
 PAGE = (REPOSITORY / "docs/monitoring.md").read_text(encoding="utf-8")
 DASHBOARDS = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(GENERATED.glob("*.json"))]
 PANELS = [panel for dashboard in DASHBOARDS for panel in dashboard["panels"]]
@@ -31,25 +25,6 @@ def names_in(*texts: str) -> set[str]:
     """Our metrics in some expressions, by the names that they are declared under."""
     found = {name for text in texts for name in _OURS.findall(text)}
     return {name if name in DECLARED else re.sub(r"_(bucket|sum|count)$", "", name) for name in found}
-
-
-@pytest.mark.parametrize(
-    ("source", "metrics"),
-    [("catalog", CatalogMetrics), ("delivery", DeliveryMetrics), ("audit", AuditMetrics), ("portal", PortalMetrics)],
-)
-def test_a_services_metrics_are_the_declared_ones_and_the_reverse(
-    source: str, metrics: Callable[[CollectorRegistry], object]
-) -> None:
-    registry = CollectorRegistry()
-    metrics(registry)
-    in_code = {
-        (f"{family.name}_total" if family.type == "counter" else family.name, family.type)
-        for family in registry.collect()
-    }
-
-    declared = {(name, each["type"]) for name, each in DECLARED.items() if each["source"] == source}
-
-    assert in_code == declared
 
 
 def test_every_declared_metric_is_on_some_dashboard_and_no_other() -> None:
@@ -68,7 +43,7 @@ def test_every_recording_rule_is_used_and_the_reverse() -> None:
 def test_labels_in_queries_are_declared(name: str) -> None:
     for expression in (*ASKED, *RULES):
         for selector in re.findall(rf"\b{name}(?:_bucket|_sum|_count)?{{([^}}]*)}}", expression):
-            assert set(re.findall(r"(\w+) *[=!]~?=?", selector)) <= {*DECLARED[name]["labels"], "le"}
+            assert set(re.findall(r"(\w+) *[=!]~?=?", selector)) <= {*DECLARED[name].labels, "le"}
 
 
 def test_runbooks_that_a_panel_names_exist() -> None:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.unit.monitoring.rules import MONITORING, REPOSITORY, alerts
+from tools.cli.jobs import COMMANDS
 
 RUNBOOKS = sorted((MONITORING / "runbooks").glob("*.md"))
 EVERY_RUNBOOK = [pytest.param(path, id=path.stem) for path in RUNBOOKS]
@@ -21,7 +22,7 @@ SERVICES = {
     for file in ("compose.yaml", "compose.serving.yaml", "compose.observability.yaml")
     for name in yaml.safe_load((REPOSITORY / "compose" / file).read_text())["services"]
 }
-# Of docker compose: what is followed by names of services only, and what by one name and its command.
+# Commands of docker compose: some are followed by names of services only, others by one name and its command.
 ON_SERVICES = {"ps", "logs", "start", "stop", "restart", "up"}
 IN_ONE_SERVICE = {"exec", "run"}
 WITH_A_VALUE = {"--tail"}
@@ -87,6 +88,8 @@ def test_every_command_of_a_runbook_exists(runbook: Path) -> None:
             assert set(services_named(rest)) <= SERVICES, rest
         elif program == "compose/sql.sh":
             assert rest[0] in TRINO_USERS, rest
+        elif program == "gamelake":
+            assert rest[0] in COMMANDS, rest
         else:
             assert program in PROGRAMS, program
 
@@ -100,9 +103,15 @@ def test_the_programs_and_files_that_a_runbook_names_exist(runbook: Path) -> Non
     assert [name for name in names if not (REPOSITORY / name).exists() and name not in MADE] == []
 
 
+def test_no_document_leads_to_pages_that_debians_prometheus_does_not_have() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (*RUNBOOKS, *REPOSITORY.glob("docs/**/*.md"))]
+
+    assert [text for text in texts if re.search(r":9090/(?:alerts|consoles|targets|rules|status)\b", text)] == []
+
+
 @pytest.mark.parametrize("runbook", EVERY_RUNBOOK)
 def test_a_runbook_reaches_services_that_use_tls_by_https(runbook: Path) -> None:
-    # All published ports but that of Kafka, which is no HTTP.
+    # All published ports but that of Kafka, which is not HTTP.
     found = re.findall(
         r"http://127\.0\.0\.1:(?:3000|4040|8000|8080|8081|8090|9000|9001|9090|9093|18080)\b",
         runbook.read_text(encoding="utf-8"),

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gamelake.model.games import MaintenancePolicy
+from gamelake.contract.games import MaintenancePolicy
+from gamelake.ledger.generations import Generation, Generations
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.objects.leases import Lease, LeaseTiming
+from gamelake.objects.store import Store
 from gamelake.observability.health import (
     HealthFinding,
     HealthVerdict,
@@ -23,12 +28,7 @@ from gamelake.observability.health import (
 )
 from gamelake.observability.retention_health import examine_backups, examine_retentions, shortest_log
 from gamelake.recovery.backup_records import BackupRecord, BackupRecords
-from gamelake.storage.generations import Generation, Generations
-from gamelake.storage.leases import Lease, LeaseTiming
-from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
-from tests.player_tables import BRONZE, SILVER, append, store_in
+from tests.support.player_tables import BRONZE, SILVER, append, store_in
 
 REPOSITORY = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -45,10 +45,10 @@ def store(tmp_path: Path) -> Store:
     store = store_in(tmp_path)
     # The checkpoint is made while the stream runs, of whatever version is the newest then.
     for batches in (range(50), range(50, 60)):
-        with DeltaTables(store.location) as tables:
+        with stream_tables(store.location) as tables:
             for batch in batches:
                 append(tables, store, SILVER, batch, ["a" * 32])
-    with DeltaTables(store.location) as tables:
+    with stream_tables(store.location) as tables:
         append(tables, store, BRONZE, 0, ["b" * 32])
     return store
 
@@ -127,7 +127,7 @@ def test_a_table_that_lets_its_log_go_earlier_counts(store: Store) -> None:
 
 @dataclass(frozen=True)
 class Backups:
-    """Backups so many hours old, of a lakehouse that began so many hours ago."""
+    """Backups of some ages in hours, of a lakehouse that began some hours ago."""
 
     ages: tuple[float, ...]
     begun: float
@@ -157,10 +157,10 @@ def test_backups_are_judged_by_the_newest(case: Backups) -> None:
 def test_the_lakehouse_knows_its_backups_until_they_are_deleted(store: Store) -> None:
     records = BackupRecords(store)
     for number in (2, 1):
-        records.note(BackupRecord(name=f"b{number}", made_at=NOW - number * DAY, files=3, bytes=10))
+        records.add(BackupRecord(name=f"b{number}", made_at=NOW - number * DAY, files=3, bytes=10))
     assert [each.name for each in records.all()] == ["b2", "b1"]
 
-    records.forget("b2")
+    records.delete("b2")
 
     assert records.times() == [NOW - DAY]
 

@@ -6,19 +6,22 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 from http import HTTPStatus
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from gamelake.observability.faults import load_faults
-from gamelake.serving.sql.dialects import QueryEngine
 from gamelake.serving.sql.questions import Question, load_questions
+from gamelake.serving.sql.translations import QueryEngine
+from monitoring.addresses import runbook_url
 from services.portal.app import PortalApp, PortalResponse
-from services.portal.figures import Overview, ServiceHealth, StreamFigures, metric_samples, samples_of
+from services.portal.figures import Overview, ServiceHealth, StreamFigures, metric_samples
 from services.portal.lineage import script_hashes
 from services.portal.metrics import metrics_of_process
 from services.portal.pages import question_page, status_part
-from services.portal.questions import QuestionFailedError, QuestionResult, Questions, as_text
-from services.portal.settings import PortalSettings
+from services.portal.prometheus import FiguresUnavailableError, samples_of
+from services.portal.questions import DuckDbQuestions, QuestionFailedError, QuestionResult, Questions, as_text
+from services.portal.settings import PortalSettings, QueryLimits
 from tools.embedded.service import REPOSITORY
 
 SQL = REPOSITORY / "sql"
@@ -79,7 +82,7 @@ def settings(tmp_path: Path) -> PortalSettings:
 @pytest.fixture
 def portal(settings: PortalSettings) -> PortalApp:
     """A portal whose questions are those of the repository."""
-    return PortalApp(settings, Figures(), Questions(settings), metrics_of_process(None))
+    return PortalApp(settings, Figures(), Questions(settings), metrics_of_process())
 
 
 def get(portal: PortalApp, path: str, headers: Mapping[str, str] = OWN) -> PortalResponse:
@@ -128,7 +131,7 @@ def test_the_report_of_the_demo_is_there_once_it_is_written(portal: PortalApp, t
 def test_figures_are_shown_and_unknown_ones_are_named_so() -> None:
     streams = (
         StreamFigures(stream="ingest_events", is_up=True, records_per_second=1234.4, lag=5, seconds_behind=0.25),
-        StreamFigures(stream="kpis", is_up=False),
+        StreamFigures(stream="live_ops", is_up=False),
     )
 
     part = status_part(Overview((), streams, "Prometheus does not respond: X"), now=NOON)
@@ -140,10 +143,36 @@ def test_figures_are_shown_and_unknown_ones_are_named_so() -> None:
     assert "As of 12:00:00 UTC." in part
 
 
-def test_alerts_that_fire_lead_to_their_runbooks_and_none_is_said_to_be_none() -> None:
-    fires = status_part(Overview((), (), alerts=("GatewayDown",)), "https://127.0.0.1:9090/consoles")
+@pytest.mark.parametrize(
+    ("is_up", "seconds", "shown"),
+    [
+        (True, 4.0, '<span class="good">runs</span>'),
+        (True, None, '<span class="good">runs</span>'),
+        (True, 1_067.0, '<span class="bad">is behind</span>'),
+        (False, 1_067.0, '<span class="bad">is down</span>'),
+    ],
+)
+def test_a_stream_that_runs_far_behind_is_not_in_the_colour_of_a_good_one(
+    is_up: bool, seconds: float | None, shown: str
+) -> None:
+    stream = StreamFigures(stream="ingest_events", is_up=is_up, seconds_behind=seconds)
 
-    assert '<a href="https://127.0.0.1:9090/consoles/runbooks/GatewayDown.html">GatewayDown</a>' in fires
+    assert shown in status_part(Overview((), (stream,)), now=NOON)
+
+
+def test_a_stream_is_behind_on_the_portal_from_where_on_the_alert_fires() -> None:
+    rules = (REPOSITORY / "monitoring/prometheus/rules/stream.yml").read_text(encoding="utf-8")
+    late = StreamFigures(stream="ingest_events", is_up=True, seconds_behind=301)
+
+    assert "gamelake_stream_seconds_behind) > 300" in rules
+    assert "is behind" in status_part(Overview((), (late,)), now=NOON)
+    assert "is behind" not in status_part(Overview((), (replace(late, seconds_behind=300),)), now=NOON)
+
+
+def test_alerts_that_fire_lead_to_their_runbooks_and_none_is_said_to_be_none() -> None:
+    fires = status_part(Overview((), (), alerts=("GatewayDown",)))
+
+    assert '<a href="/documents/monitoring/runbooks/GatewayDown/">GatewayDown</a>' in fires
     assert "No alert fires." in status_part(Overview((), (), alerts=()))
     assert "Alerts" not in status_part(Overview((), ()))
 
@@ -152,7 +181,7 @@ def test_the_page_of_load_and_faults_is_there_where_faults_or_a_switchboard_are_
     settings: PortalSettings, portal: PortalApp
 ) -> None:
     faults = REPOSITORY / "monitoring/faults.yaml"
-    with_faults = PortalApp(replace(settings, faults=faults), Figures(), Questions(settings), metrics_of_process(None))
+    with_faults = PortalApp(replace(settings, faults=faults), Figures(), Questions(settings), metrics_of_process())
 
     assert '<a href="/practice">Load and faults</a>' in get(with_faults, "/").body
     page = get(with_faults, "/practice").body
@@ -172,7 +201,7 @@ def documented(settings: PortalSettings, tmp_path: Path) -> PortalApp:
     (site / "picture.png").write_bytes(b"\x89PNG")
     (tmp_path / "secret").write_text("secret")
     (site / "link").symlink_to(tmp_path / "secret")
-    return PortalApp(replace(settings, docs=site), Figures(), Questions(settings), metrics_of_process(None))
+    return PortalApp(replace(settings, docs=site), Figures(), Questions(settings), metrics_of_process())
 
 
 def test_the_docs_site_is_a_part_of_the_portal(documented: PortalApp) -> None:
@@ -196,6 +225,22 @@ def test_no_path_leads_out_of_the_docs_site(documented: PortalApp, path: str) ->
 def test_without_a_docs_site_its_pages_are_not_found_and_not_linked(portal: PortalApp) -> None:
     assert get(portal, "/documents/").status == 404
     assert "/documents/" not in get(portal, "/").body
+
+
+def test_a_runbook_opens_as_text_until_the_docs_site_is_built(settings: PortalSettings, tmp_path: Path) -> None:
+    without_site = replace(settings, docs=tmp_path, runbooks=REPOSITORY / "monitoring/runbooks")
+    portal = PortalApp(without_site, Figures(), Questions(settings), metrics_of_process())
+    path = urlsplit(runbook_url("GatewayDown")).path
+
+    as_text = get(portal, path)
+    (tmp_path / "monitoring/runbooks/GatewayDown").mkdir(parents=True)
+    (tmp_path / "monitoring/runbooks/GatewayDown/index.html").write_text("<h1>GatewayDown</h1>")
+
+    assert as_text.content_type == "text/plain; charset=utf-8"
+    assert (as_text.file or b"").startswith(b"# GatewayDown\n")
+    assert get(portal, path).file == b"<h1>GatewayDown</h1>"
+    assert get(portal, "/documents/monitoring/runbooks/../../faults/").status == 404
+    assert get(portal, "/documents/monitoring/runbooks/None/").status == 404
 
 
 def test_no_text_becomes_markup() -> None:
@@ -282,7 +327,7 @@ def test_pages_run_no_script_but_their_own(portal: PortalApp) -> None:
 def test_the_lineage_may_be_a_file_that_is_drawn_later(settings: PortalSettings, tmp_path: Path) -> None:
     file = tmp_path / "lineage.html"
     portal = PortalApp(
-        replace(settings, has_lakehouse=False, lineage=file), Figures(), Questions(settings), metrics_of_process(None)
+        replace(settings, has_lakehouse=False, lineage=file), Figures(), Questions(settings), metrics_of_process()
     )
 
     missing = get(portal, "/lineage")
@@ -319,6 +364,14 @@ def test_prometheus_answers_are_parsed() -> None:
     assert (sample.labels, sample.value) == ({"job": "kafka"}, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("body", "problem"), [(b"<html>", "does not respond"), (b'{"status":"error"}', "refuses a query")]
+)
+def test_a_response_without_values_is_an_error_with_its_reason(body: bytes, problem: str) -> None:
+    with pytest.raises(FiguresUnavailableError, match=problem):
+        list(samples_of(body))
+
+
 @pytest.mark.parametrize(("value", "text"), [(None, ""), (True, "True"), (3, "3"), (1 / 3, "0.333333"), ("x", "x")])
 def test_cells_are_text(value: object, text: str) -> None:
     assert as_text(value) == text
@@ -326,3 +379,62 @@ def test_cells_are_text(value: object, text: str) -> None:
 
 def test_long_cells_are_cut() -> None:
     assert as_text("x" * 1000) == "x" * 200 + "…"
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("kill -KILL $$", "ended by SIGKILL"),
+        ("echo '{\"a\":1}'; kill -SEGV $$", "ended by SIGSEGV"),
+        ('printf \'{"a":1}\\n{"a"\'; kill -KILL $$', "ended by SIGKILL"),
+        ('printf \'{"a":1}\\n{"a"\'', "truncated"),
+        ("echo no; exit 1", "the query failed"),
+    ],
+)
+def test_a_question_whose_process_ends_before_its_result_is_an_error(
+    script: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/bash\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("services.portal.questions.sys.executable", str(program))
+
+    with pytest.raises(QuestionFailedError, match=problem):
+        DuckDbQuestions(SQL).run(QUESTION, QueryLimits())
+
+
+def test_more_rows_than_are_shown_are_a_result_although_the_process_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/bash\nwhile echo '{\"a\":1}'; do :; done\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("services.portal.questions.sys.executable", str(program))
+
+    result = DuckDbQuestions(SQL).run(QUESTION, QueryLimits(rows=5))
+
+    assert (len(result.rows), result.is_cut) == (5, True)
+
+
+def test_a_question_whose_result_has_no_rows_is_a_page_that_says_so(
+    portal: PortalApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/bash\nexit 0\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("services.portal.questions.sys.executable", str(program))
+
+    response = portal.respond("POST", "/questions/retention", OWN)
+
+    assert response.status is HTTPStatus.OK
+    assert "There are no rows." in response.body
+
+
+@pytest.mark.parametrize("path", ["/", "/status"])
+def test_a_page_that_fails_for_any_reason_is_a_response(
+    path: str, settings: PortalSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portal = PortalApp(settings, Figures(), Questions(settings), metrics_of_process())
+    monkeypatch.setattr(Figures, "overview", lambda _: {"a": 1}["a bug"])
+
+    assert portal.respond("GET", path, OWN).status is HTTPStatus.INTERNAL_SERVER_ERROR

@@ -10,13 +10,12 @@ from tests.unit.portal.test_portal_pages import Elements
 from tools.embedded.service import REPOSITORY
 
 FAULTS = tuple(load_faults(REPOSITORY / "monitoring/faults.yaml").values())
-CONSOLES = "https://127.0.0.1:9090/consoles"
 NOON = datetime(2026, 11, 27, 12, 0, 0, tzinfo=UTC)
 
 
 def practice(states: SwitchStates | None, *firing: str) -> Practice:
     """What the page shows with these alerts."""
-    return Practice(Overview((), (), alerts=firing), states, FAULTS, CONSOLES)
+    return Practice(Overview((), (), alerts=firing), states, FAULTS)
 
 
 def test_each_load_and_each_fault_has_a_button_with_a_name_of_its_own() -> None:
@@ -66,7 +65,7 @@ def test_without_a_switchboard_the_page_has_the_commands() -> None:
 
 
 def test_a_platform_without_faults_has_the_load_alone() -> None:
-    page = practice_page(Practice(Overview((), ()), SwitchStates(load=0), (), CONSOLES))
+    page = practice_page(Practice(Overview((), ()), SwitchStates(load=0), ()))
 
     assert {form["action"] for form in Elements(page).all("form")} == {f"/load/{rate}" for rate in LOADS}
     assert "Faults to practise with" not in page

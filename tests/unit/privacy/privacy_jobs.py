@@ -11,15 +11,15 @@ from typing import Any
 
 from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.delta.tables import DeltaTables
 from gamelake.model.failpoints import Failpoint
+from gamelake.objects.store import Store
 from gamelake.privacy.vault.secrecy import PlayerKey, VaultKeys
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from gamelake.privacy.vault.vault import SealedData, StoredPlayer
 from gamelake.schemas.event_schemas import load_schema
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
-from tests.player_tables import BRONZE, SILVER, append, store_in
-from tests.vault_keys import key_file
+from tests.support.player_tables import BRONZE, SILVER, append, store_in
+from tests.support.vault_keys import key_file
 
 ROOT = Path(__file__).parents[3]
 GAME = "kart_rumble"
@@ -49,7 +49,7 @@ class PrivacyJobs:
         return SqliteVault(self.folder / "vault.db")
 
     def add_player(self, name: str, *mails: str) -> str:
-        """A player with some data in the vault; gives the pseudonym."""
+        """Add a player with some data to the vault. Return the pseudonym."""
         key, token = PlayerKey.new(GAME), self.keys.token(GAME, name)
         event = GetMessageClass(load_schema(ROOT / "contracts/submitted/v3", 3).message)
         vault = self.vault

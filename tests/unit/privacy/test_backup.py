@@ -10,8 +10,8 @@ from gamelake.privacy.vault.backup import RestoredPlayers, back_up, check_backup
 from gamelake.privacy.vault.key_file import make_key_file, remove_key
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
-from tests.vault_behaviour import a_player, sealed
-from tests.vault_keys import key_file
+from tests.support.vault_behaviour import a_player, sealed
+from tests.support.vault_keys import key_file
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_a_backup_is_readable_by_its_owner_only_and_leaves_no_other_file(backup:
 def test_a_backup_is_never_written_over(backup: Path, vault: SqliteVault, keys: VaultKeys) -> None:
     before = backup.read_bytes()
 
-    with pytest.raises(BackupError, match="there already"):
+    with pytest.raises(BackupError, match="exists already"):
         back_up(vault, keys, backup, print)
 
     assert backup.read_bytes() == before

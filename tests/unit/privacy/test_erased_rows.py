@@ -1,4 +1,4 @@
-"""Rows of people go out of tables, and nothing else does, whatever the stream does meanwhile."""
+"""Rows of people leave the tables, and nothing else does, whatever the stream does meanwhile."""
 
 import itertools
 import multiprocessing
@@ -15,17 +15,17 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from gamelake.delta.log.codec import entry_path
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.model.errors import TransientError
 from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.objects.store import Store
 from gamelake.privacy import row_eraser
-from gamelake.privacy.erasure import plan_purge
+from gamelake.privacy.lake_erasure import plan_purge
 from gamelake.privacy.row_eraser import RowEraser
-from gamelake.storage.delta_log import entry_path
-from gamelake.storage.player_rows import PlayerFilter, PlayerTable, count_rows, player_tables
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import DeltaTables, open_table
-from tests.player_tables import BRONZE, SILVER, append, players_in, store_in
+from gamelake.scans.player_rows import PlayerFilter, PlayerTable, count_rows, player_tables
+from tests.support.player_tables import BRONZE, SILVER, append, players_in, store_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 JUST_ANNA = PlayerFilter(frozenset([ANNA]))
@@ -60,6 +60,32 @@ def test_the_rows_of_one_player_go_and_all_others_stay(store: Store, tables: Del
     log = TableLog.read(store, table.name)
     assert [(each.run, each.rows, each.files) for each in log.erasures] == [("run-1", 3, 2)]
     assert len(log.appended) == 3
+
+
+@pytest.mark.parametrize("layer", ["bronze/events", "dead_letters/events", "quarantine/events"])
+def test_a_record_is_the_players_by_what_it_holds_whatever_its_key_is(store: Store, layer: str) -> None:
+    records = [
+        b'{"gamer_id": "' + ANNA.encode() + b'"}',
+        b"\n " + BEN.encode(),
+        b"",
+        None,
+        ANNA.encode()[:31],
+        b"x" + ANNA.encode(),
+    ]
+    rows = pa.table(
+        {
+            "key": pa.array([None, None, None, None, BEN.encode(), b"device-7"], pa.binary()),
+            "value": pa.array(records, pa.binary()),
+        }
+    )
+    write_deltalake(store.location.child(layer), rows)
+
+    (table,) = player_tables(store)
+    found = count_rows(store, table, JUST_ANNA)
+    erase(store, table)
+
+    assert found.rows == 2
+    assert open_table(store.location, layer).to_pyarrow_table()["value"].to_pylist() == records[1:5]
 
 
 def test_a_table_without_the_player_gets_no_commit(store: Store, tables: DeltaTables) -> None:
@@ -148,7 +174,7 @@ def test_an_erasure_gives_up_while_rows_of_the_player_arrive_after_each_of_its_c
     batches = itertools.count(1)
 
     class PlayedOn(Failpoints):
-        """The player goes on playing."""
+        """The player continues playing."""
 
         def reach(self, point: Failpoint) -> None:
             """Append after each commit of the erasure."""

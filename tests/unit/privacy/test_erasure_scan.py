@@ -14,7 +14,7 @@ import pytest
 
 from gamelake.model.errors import SettingsError
 from gamelake.privacy.scan import Scan, Scanner, UnreadableError, decompressed
-from gamelake.privacy.search_terms import Hit, SearchTerms, TermEncoding
+from gamelake.scans.search_terms import Hit, SearchTerms, TermEncoding
 from tests.unit.privacy.privacy_jobs import PrivacyJobs
 
 SECRET = "anna+archer@example.org"  # noqa: S105 # not a password

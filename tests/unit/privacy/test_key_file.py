@@ -11,7 +11,7 @@ from gamelake.model.errors import SettingsError
 from gamelake.privacy.vault import key_file
 from gamelake.privacy.vault.key_file import add_key, make_key_file, read_key_file, remove_key
 from gamelake.privacy.vault.keyring import VaultKeyring
-from tests import vault_keys
+from tests.support import vault_keys
 
 
 def no_uses(_key_id: str) -> int:
@@ -34,7 +34,7 @@ def test_a_file_that_is_there_is_never_written_over(tmp_path: Path) -> None:
     file = vault_keys.key_file(tmp_path)
     before = file.read_bytes()
 
-    with pytest.raises(SettingsError, match="is there already"):
+    with pytest.raises(SettingsError, match="exists already"):
         make_key_file(file)
 
     assert file.read_bytes() == before

@@ -1,17 +1,16 @@
 """The job that forgets: the vault at once, rows and old files on request, whatever it was killed at."""
 
+import json
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from gamelake.model.errors import TransientError
-from gamelake.model.failpoints import Failpoint
-from gamelake.privacy.erasure import PlayerErasure
-from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
-from gamelake.storage.delta_log import (
+from gamelake.contract.aggregates import AggregateSpec, Refresh
+from gamelake.delta.log.codec import (
     Action,
     commit_info,
     contents_of,
@@ -20,10 +19,17 @@ from gamelake.storage.delta_log import (
     entry_path,
     now_milliseconds,
 )
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import DeltaTables
-from tests.player_tables import BRONZE, SILVER, append, players_in
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.tables import DeltaTables
+from gamelake.model.errors import TransientError
+from gamelake.model.failpoints import Failpoint, Failpoints
+from gamelake.objects.store import Store
+from gamelake.privacy.erasure import PlayerErasure
+from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
+from gamelake.scans.player_rows import PlayerTable
+from gamelake.serving.gold.definition import define
+from gamelake.serving.gold.refresh import GoldRefresh
+from tests.support.player_tables import BRONZE, SILVER, append, append_rows, players_in
 from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
 
 ANNA = ("--game", GAME, "--player", "anna")
@@ -55,7 +61,7 @@ def test_a_player_is_erased_by_name_and_the_record_has_no_names(jobs: PrivacyJob
     assert vault.named(pseudonym) is None
     assert vault.named(ben) is not None
     vault.close()
-    account = b"".join(file.read_bytes() for file in (jobs.folder / "lake/_gamelake/erasures").iterdir())
+    account = b"".join(file.read_bytes() for file in (jobs.folder / "lake/_gamelake/erasures").rglob("*.json"))
     assert pseudonym.encode() in account
     assert b"anna" not in account
 
@@ -111,31 +117,65 @@ def test_a_job_that_is_killed_at_any_step_is_finished_by_the_next_one(jobs: Priv
     assert anna.encode() not in left
 
 
+def test_rows_that_a_restore_brings_back_before_the_purge_go_again_and_their_readers_get_a_grace(
+    jobs: PrivacyJobs,
+) -> None:
+    anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
+    jobs.fill_tables(anna, ben)
+    waits: list[timedelta] = []
+
+    def restored_once(time: timedelta) -> bool:
+        waits.append(time)
+        if len(waits) == 1:
+            restore(jobs.store)
+        return True
+
+    vault = jobs.vault
+    request = ErasureRequest.new("support", GAME, (anna,), Reach.FILES)
+    erasure = PlayerErasure(vault, jobs.store, timedelta(seconds=60), restored_once)
+    erasure.begin(request)
+    done = erasure.carry_out(request)
+    vault.close()
+
+    assert done is not None
+    assert done.left == ()
+    assert len(waits) == 2
+    assert players_in(jobs.store, SILVER)[anna] == 0
+
+
 def test_a_purge_deletes_no_file_that_a_restore_made_live_again(jobs: PrivacyJobs) -> None:
     anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
     jobs.fill_tables(anna, ben)
-    store, vault = jobs.store, jobs.vault
-    removed_before = set(TableLog.read(store, SILVER.name).removed)
 
-    def restore(_: timedelta) -> bool:
-        """Bring the files back while the purge waits for readers, as a restore does."""
-        removed = set(TableLog.read(store, SILVER.name).removed) - removed_before
-        adds = [each for version in range(2) for each in adds_of(store, version) if each["path"] in removed]
-        actions = [commit_info(now_milliseconds(), "RESTORE", {}), *({"add": each} for each in adds)]
-        assert len(adds) == 2
-        assert store.put_new(entry_path(SILVER.name, 3), encode_entry(actions))
-        return True
+    class Restoring(Store):
+        """Restores silver when the purge is about to delete its files."""
 
+        def put_new(self, path: str, content: bytes) -> bool:
+            """Restore first."""
+            if "/deleting/" in path and self.get(path) is None:
+                restore(jobs.store)
+            return super().put_new(path, content)
+
+    vault = jobs.vault
     request = ErasureRequest.new("support", GAME, (anna,), Reach.FILES)
-    erasure = PlayerErasure(vault, store, timedelta(seconds=60), restore)
+    erasure = PlayerErasure(vault, Restoring(jobs.store.location), timedelta(0), lambda _: True)
     erasure.begin(request)
     with pytest.raises(TransientError, match=r"2 of the 2 files of .* are in use again"):
         erasure.carry_out(request)
-    assert players_in(store, SILVER)[anna] == 4
+    assert players_in(jobs.store, SILVER)[anna] == 4
 
-    assert replace(erasure, wait=lambda _: True).carry_out(request) is not None
-    assert players_in(store, SILVER)[anna] == 0
+    assert replace(erasure, store=jobs.store).carry_out(request) is not None
+    assert players_in(jobs.store, SILVER)[anna] == 0
     vault.close()
+
+
+def restore(store: Store) -> None:
+    """Restore the files that the erasure replaced."""
+    removed = set(TableLog.read(store, SILVER.name).removed)
+    adds = [each for version in range(2) for each in adds_of(store, version) if each["path"] in removed]
+    actions = [commit_info(now_milliseconds(), "RESTORE", {}), *({"add": each} for each in adds)]
+    assert len(adds) == 2
+    assert store.put_new(entry_path(SILVER.name, 3), encode_entry(actions))
 
 
 def adds_of(store: Store, version: int) -> list[Action]:
@@ -190,3 +230,54 @@ def test_what_can_not_be_done_is_reported_before_anything_is_done(
     assert ended.returncode == 2
     assert said in ended.stderr
     assert jobs.vault.named(anna) is not None
+
+
+def test_an_erasure_that_still_finds_the_pseudonym_says_where_and_fails(jobs: PrivacyJobs) -> None:
+    anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
+    jobs.fill_tables(anna, ben)
+    moment = pa.array([datetime(2026, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    with DeltaTables(jobs.store.location) as tables:
+        named = pa.table({"event_time": moment, "gamer_id": [ben], "session_id": [f"with {anna}"]})
+        append_rows(tables, jobs.store, 7, named)
+
+    ended = jobs.run(*ANNA, "--also-rows", "--yes")
+
+    assert ended.returncode == 1
+    assert json.loads(ended.stdout)["done"]["left"] == [{"table": SILVER.name, "files": 1}]
+    assert "player_still_found" in ended.stderr
+    assert anna not in ended.stderr
+    # A row of Ben's stays, and the erasure is not tried for ever.
+    assert players_in(jobs.store, SILVER) == Counter({ben: 5})
+    assert ErasureRecords(jobs.store).unfinished() == []
+
+
+def test_no_file_has_an_erased_player_though_the_gold_job_went_on(jobs: PrivacyJobs) -> None:
+    anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
+    jobs.fill_tables(anna, ben)
+    store, aggregate = jobs.store, define(AggregateSpec(
+        name="player_agg", group_by=("gamer_id",), refresh=Refresh.MERGE, columns={"events": "count(*)"}
+    ))  # fmt: skip
+    refresh = GoldRefresh(store.location, SILVER.name, "gold/kart_rumble_player_agg", aggregate)
+    refresh()
+
+    class GoldGoesOn(Failpoints):
+        """The gold job refreshes after each table that loses rows."""
+
+        def reach(self, point: Failpoint) -> None:
+            """Refresh."""
+            if point is Failpoint.AFTER_ERASED_TABLE:
+                refresh()
+
+    vault = jobs.vault
+    request = ErasureRequest.new("support", GAME, (anna,), Reach.FILES)
+    erasure = PlayerErasure(vault, store, timedelta(0), lambda _: True, GoldGoesOn())
+    erasure.begin(request)
+    done = erasure.carry_out(request)
+    refresh()
+    vault.close()
+
+    assert done is not None
+    assert done.left == ()
+    left = [file for file in (jobs.folder / "lake").rglob("*.parquet") if anna.encode() in file.read_bytes()]
+    assert left == []
+    assert players_in(store, PlayerTable("gold/kart_rumble_player_agg", "gamer_id")) == Counter({ben: 1})

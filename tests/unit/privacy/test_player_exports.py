@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
-from gamelake.storage.tables import DeltaTables
-from tests.player_tables import append_rows
+from gamelake.delta.tables import DeltaTables
+from gamelake.model.naming import QUARANTINE
+from tests.support.player_tables import append_rows
 from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
 
 ANNA = ("--game", GAME, "--player", "-")
@@ -33,6 +35,25 @@ def test_a_person_gets_the_vaults_data_and_the_rows_in_a_file_of_their_own(jobs:
     # Kept at one moment: in any order.
     assert {each["personal"]["email"] for each in export["data"]} == {"anna@example.org", "anna@work.example"}
     assert [(row["gamer_id"], row["event_date"]) for row in rows] == [(anna, "2026-01-01")] * 4
+
+
+def test_a_persons_quarantined_rows_are_exported_with_the_rules_that_they_broke(jobs: PrivacyJobs) -> None:
+    anna, ben = jobs.add_player("anna"), jobs.add_player("ben")
+    row = {"broken": ["amount_is_plausible"], "row": '{"amount": 1e9}', "value": b"\x00\x01"}
+    rows = pa.Table.from_pylist([{"gamer_id": player, **row, "event_date": "2026-01-01"} for player in (anna, ben)])
+    write_deltalake(jobs.store.location.child(QUARANTINE), rows, partition_by=["event_date"])
+
+    ended = jobs.run(*ANNA, "--events", job="export_player", reported="anna\n")
+
+    _, *lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert lines == [
+        {
+            "gamer_id": anna,
+            "broken": ["amount_is_plausible"],
+            "row": '{"amount": 1e9}',
+            "event_date": "2026-01-01",
+        }
+    ]
 
 
 def test_a_file_that_is_there_is_not_overwritten(jobs: PrivacyJobs) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from gamelake.model.errors import SettingsError
 from gamelake.privacy.vault.secrecy import PlayerKey, TamperedError, VaultKeys
-from tests.vault_behaviour import GAME, a_player
-from tests.vault_keys import key_file
+from tests.support.vault_behaviour import GAME, a_player
+from tests.support.vault_keys import key_file
 
 
 def test_what_one_player_sealed_no_other_opens(keys: VaultKeys) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
 from gamelake.privacy.vault.vault import Vault, VaultUnavailableError
-from tests.vault_behaviour import OpenVault, VaultBehaviour, rows
+from tests.support.vault_behaviour import OpenVault, VaultBehaviour, rows
 
 
 @pytest.fixture

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from gamelake.model.errors import BackupError, SettingsError
+from gamelake.objects.store import Location, Store
 from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
-from gamelake.storage.store import Location, Store
 from jobs import backup_vault, restore_vault, rotate_vault_keys, vault_keys
-from tests.vault_behaviour import GAME, a_player
+from tests.support.vault_behaviour import GAME, a_player
 
 Run = Callable[..., str]
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a job's main function with arguments; gives what it prints."""
+    """Runs a job's main function with arguments. Return what it prints."""
     monkeypatch.setenv("GAMELAKE_VAULT", str(tmp_path / "vault.db"))
     monkeypatch.setenv("GAMELAKE_VAULT_KEYS_FILE", str(tmp_path / "vault-keys.yaml"))
     monkeypatch.setenv("GAMELAKE_LAKEHOUSE", f"file://{tmp_path}/lakehouse")

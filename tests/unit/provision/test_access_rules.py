@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -12,20 +13,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from gamelake.contract.access import RoleGames, load_access
+from gamelake.contract.aggregates import Over
+from gamelake.contract.games import load_games
 from gamelake.layers.silver import COMMON_SCHEMA
-from gamelake.model.access import RoleGames, load_access
-from gamelake.model.aggregates import Over
-from gamelake.model.games import load_games
 from gamelake.model.naming import Layer
-from gamelake.serving.kpis.definitions import ALL as KPI_TABLES
-from gamelake.serving.live_ops.player_table import PLAYER_STATE, ROW_SCHEMA
-from gamelake.serving.live_ops.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
+from gamelake.serving.kpis.tables import ALL as KPI_TABLES
+from gamelake.serving.live_ops.signals.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
+from gamelake.serving.live_ops.states.player_table import PLAYER_STATE, ROW_SCHEMA
 from gamelake.serving.sql.dialects import names_in
 from gamelake.serving.sql.views import load_views
 from services.provision.access import ACCESS, GAMES, RULES, SETTINGS, VIEWS, AccessRules, generate, mask
 
 CONTRACT = load_games(GAMES)
-RULES_OF = AccessRules(load_access(ACCESS, CONTRACT), CONTRACT, load_views(VIEWS))
+RULES_OF = AccessRules(load_access(ACCESS, CONTRACT), CONTRACT, load_views(VIEWS, GAMES))
 DOCUMENT = RULES_OF.document()
 PEOPLE = ("analyst", "analyst-archery-duel", "analyst-kart-rumble", "support", "engineer", "admin")
 MASK = mask("gamer_id")
@@ -142,6 +143,7 @@ def test_a_game_analyst_reads_a_table_of_all_games_through_a_filter_by_game(user
 
 def test_a_quote_in_a_title_does_not_end_the_filter(tmp_path: Path) -> None:
     games = tmp_path / "games.yaml"
+    shutil.copy(GAMES.with_name("metrics.yaml"), tmp_path)
     games.write_text(GAMES.read_text().replace("match: [Kart Rumble]", 'match: [Kart Rumble, "Kart\'s OR 1=1"]'))
 
     assert "game_name IN ('Kart Rumble', 'Kart''s OR 1=1')" in generate(games=games)["rules.json"]

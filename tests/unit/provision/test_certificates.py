@@ -1,5 +1,6 @@
 """The internal certificate authority: what its certificates are valid for, and when they are issued again."""
 
+import errno
 import ssl
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_certificates
+from prometheus_client.parser import text_string_to_metric_families
 
 from gamelake.model.errors import StartupError
 from services.provision.certificates import CertificateDirectory
@@ -37,7 +39,12 @@ class Directory:
         return x509.load_pem_x509_certificate((self.path / f"{name}.pem").read_bytes())
 
     def contents(self) -> dict[str, bytes]:
-        return {file.name: file.read_bytes() for file in self.path.iterdir()}
+        return {file.name: file.read_bytes() for file in self.path.iterdir() if file.is_file()}
+
+    def stated_expiries(self) -> dict[str, float]:
+        """When each service's certificate expires, as Prometheus reads it."""
+        (expiries,) = text_string_to_metric_families((self.path / "issued/certificates.prom").read_text())
+        return {sample.labels["service"]: sample.value for sample in expiries.samples}
 
 
 @pytest.fixture
@@ -100,7 +107,7 @@ def test_browsers_get_the_same_certificate_and_key(directory: Directory) -> None
 
 
 def test_only_this_user_can_reach_the_keys_and_no_container_the_authoritys(directory: Directory) -> None:
-    modes = {file.name: file.stat().st_mode & 0o777 for file in directory.path.iterdir()}
+    modes = {file.name: file.stat().st_mode & 0o777 for file in directory.path.iterdir() if file.is_file()}
 
     assert directory.path.stat().st_mode & 0o777 == 0o700
     assert modes.pop("ca.key") == 0o400
@@ -131,6 +138,35 @@ def test_renewing_issues_the_certificates_of_all_services_and_keeps_the_authorit
 
     after = directory.contents()
     assert {name for name in after if before[name] == after[name]} == {"ca.pem", "ca.p12", "ca.key"}
+
+
+def test_a_renewed_certificate_is_in_the_file_that_a_container_has_mounted(directory: Directory) -> None:
+    with (directory.path / "kafka.pem").open("rb") as mounted:
+        before = mounted.read()
+        directory.update(renew=True)
+        mounted.seek(0)
+        seen = mounted.read()
+
+    assert seen != before
+    assert x509.load_pem_x509_certificate(seen) == directory.certificate("kafka")
+    handshake(directory.path / "kafka.pem", directory.path / "ca.pem", "kafka")
+    assert directory.contents().keys() == {*ISSUED, "ca.pem", "ca.key", "ca.p12"}
+
+
+def test_a_renewal_on_a_full_disk_leaves_the_certificates_as_they_were(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = directory.contents()
+
+    def write_nothing(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_bytes", write_nothing)
+        with pytest.raises(OSError, match="No space"):
+            directory.update(renew=True)
+
+    assert {name: directory.contents()[name] for name in before} == before
 
 
 @pytest.mark.parametrize(
@@ -199,3 +235,13 @@ def test_the_program_says_what_it_has_made(tmp_path: Path) -> None:
         "certificates: created the certificate authority\ncertificates: created the certificate of kafka\n"
     )
     assert second.stdout == "certificates: nothing to change\n"
+
+
+def test_the_expiry_of_each_services_last_certificate_is_stated_without_a_key(directory: Directory) -> None:
+    directory.update(NOW + timedelta(days=1), renew=True)
+
+    assert directory.stated_expiries() == {
+        name: directory.certificate(name).not_valid_after_utc.timestamp() for name in SERVICES
+    }
+    assert [file.name for file in (directory.path / "issued").iterdir()] == ["certificates.prom"]
+    assert (directory.path / "issued").stat().st_mode & 0o777 == 0o755

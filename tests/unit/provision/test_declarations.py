@@ -1,5 +1,6 @@
 """The stack's declarations, and errors in them."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,7 +99,10 @@ def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
     input_topics = ("events", "files.notifications")
     assert by_user["User:ingest-events"] == reading("User:ingest-events", "spark-kafka-", *input_topics)
     assert by_user["User:delivery"] == reading("User:delivery", "delivery", "events")
-    for notifier, seen in (("User:object-store", set()), ("User:upkeep", observing("User:upkeep", *input_topics))):
+    for notifier, seen in (
+        ("User:object-store", set()),
+        ("User:maintenance", observing("User:maintenance", *input_topics)),
+    ):
         assert by_user[notifier] == seen | {
             AccessRule(notifier, AclOperation.WRITE, ResourceType.TOPIC, "files.notifications"),
             AccessRule(notifier, AclOperation.DESCRIBE, ResourceType.TOPIC, "files.notifications"),
@@ -120,7 +124,7 @@ USERS = tuple(
     f"User:{name}"
     for name in (
         *("ingest", "simulator", "ingest-events", "live-ops", "offers"),
-        *("upkeep", "object-store", "delivery", "trino", "audit"),
+        *("maintenance", "object-store", "delivery", "trino", "audit"),
     )
 )
 
@@ -193,14 +197,15 @@ def test_the_stacks_buckets_name_a_policy_for_each_user() -> None:
     assert landing.expires_days is not None
     assert {user.name: user.policy for user in declared.users} == {
         "ingest-events": "ingest-events",
-        "answers": "answers",
+        "serving": "serving",
         "privacy": "privacy",
         "trino": "trino",
         "catalog": "catalog",
-        "upkeep": "upkeep",
+        "maintenance": "maintenance",
         "delivery": "delivery",
         "uploads": "uploads",
         "audit": "audit",
+        "metrics": "metrics",
     }
     assert {policy.name for policy in declared.policies} == {user.policy for user in declared.users}
 
@@ -245,3 +250,16 @@ def test_the_stacks_subjects_may_only_grow() -> None:
         ("events-value", "live-ops.player-state-value", "live-ops.signals-value"), Compatibility.BACKWARD_TRANSITIVE
     )
     assert declared.others is Compatibility.BACKWARD
+
+
+def test_no_user_of_the_store_makes_further_keys() -> None:
+    declared = load_buckets(COMPOSE / "object-store" / "buckets.yaml")
+
+    for policy in declared.policies:
+        denied = {
+            action
+            for statement in json.loads(policy.text)["Statement"]
+            if statement["Effect"] == "Deny" and "Resource" not in statement
+            for action in statement["Action"]
+        }
+        assert "admin:CreateServiceAccount" in denied

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from gamelake.delta.tables import open_table
 from gamelake.model.naming import game_table
+from gamelake.objects.store import Location
 from gamelake.quality.suites.counting import GAME, ROWS, SAMPLES, UNJUDGED, CountBrokenRows, GameDayFiles
-from gamelake.storage.store import Location
-from gamelake.storage.tables import open_table
 from tests.unit.quality.rules_and_rows import a_rule, checked
 
 DAY = date(2026, 1, 8)

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from gamelake.ledger.manifests import BatchManifest, Judged, Manifests, OffsetRange, RuleCount
 from gamelake.model.naming import QUALITY
+from gamelake.objects.store import Location, Store
 from gamelake.quality.daily import QualityTable, store_rules
 from gamelake.quality.rules import RuleSet
-from gamelake.storage.manifests import BatchManifest, Judged, Manifests, OffsetRange, RuleCount
-from gamelake.storage.store import Location, Store
 from tests.unit.quality.rules_and_rows import a_rule, loaded
 
 

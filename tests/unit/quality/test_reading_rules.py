@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from gamelake.contract.games import load_games
 from gamelake.model.errors import ContractError
-from gamelake.model.games import load_games
+from gamelake.objects.store import Location, Store
 from gamelake.quality.checking import check_rules
 from gamelake.quality.rules import Severity, load_rules
-from gamelake.storage.store import Location, Store
 from gamelake.streaming.rules import known_columns
 from tests.unit.quality.rules_and_rows import a_rule, checked, loaded, written
 
@@ -44,11 +44,13 @@ def test_a_folder_without_rules_is_a_set_without_rules(tmp_path: Path) -> None:
     ("rule", "line", "message"),
     [
         (a_rule(severity="sometimes"), 4, "severity"),
+        (a_rule(severity="quarantene"), 4, "must be fail, quarantine, drop or warn; did you mean quarantine"),
+        (a_rule(severty="warn"), 7, "unknown key 'severty'; it must be name, .*did you mean severity"),
         (a_rule(owner=None), 2, "owner"),
         (a_rule(whence="me"), 7, "unknown key 'whence'"),
         (a_rule(name="Paid Much"), 2, "name"),
         (a_rule(games=[]), 7, "games"),
-        (a_rule(expect="amount >="), 3, "is no SQL expression"),
+        (a_rule(expect="amount >="), 3, "is not a SQL expression"),
         (a_rule(expect="amount > 0) FROM other WHERE (true"), 3, "more than one SQL expression"),
         (a_rule(expect="amount > 0), (level > 0"), 3, "more than one SQL expression"),
         (a_rule(expect="1 = 1"), 3, "names no column"),

@@ -3,10 +3,11 @@
 from datetime import date
 from pathlib import Path
 
+from gamelake.ledger.coordinates import CoordinateRange
+from gamelake.ledger.manifests import BatchManifest, FilesTaken, Judged, Manifests, OffsetRange
+from gamelake.objects.store import Location, Store
 from gamelake.observability.hop_accounts import batches_since
-from gamelake.quality.suites.hops import BatchCoordinates, CoordinateRange
-from gamelake.storage.manifests import BatchManifest, FilesTaken, Judged, Manifests, OffsetRange
-from gamelake.storage.store import Location, Store
+from gamelake.quality.suites.lost_records import BatchCoordinates
 
 DAY = date(2026, 1, 8)
 
@@ -35,12 +36,12 @@ def test_a_batch_reports_its_duplicates_and_dropped_rows(tmp_path: Path) -> None
     store = Store(Location(uri=tmp_path.as_uri()))
     _settle(store, 0, "2026-01-08T10:00:00+00:00")
 
-    assert batches_since(store, DAY) == [BatchCoordinates((CoordinateRange(1, 10, 19),), in_bronze_alone=3)]
+    assert batches_since(store, DAY) == [BatchCoordinates((CoordinateRange("events", 1, 10, 19),), in_bronze_alone=3)]
 
 
 def test_a_batch_of_files_took_the_coordinates_of_their_events(tmp_path: Path) -> None:
     store = Store(Location(uri=tmp_path.as_uri()))
     _settle(store, 0, "2026-01-08T10:00:00+00:00", FilesTaken(objects={}, passed_over={}, records=0, bytes=0))
 
-    ((batch,),) = ([each.stretches for each in batches_since(store, DAY)],)
-    assert batch == (CoordinateRange(-2, 10 * 2**28, 20 * 2**28 - 1),)
+    ((batch,),) = ([each.ranges for each in batches_since(store, DAY)],)
+    assert batch == (CoordinateRange("events", -2, 10 * 2**28, 20 * 2**28 - 1),)

@@ -43,7 +43,7 @@ def test_invalid_rules_are_reported_and_the_last_valid_ones_stay(tmp_path: Path)
 
     written(tmp_path, a_rule("another", "amount >"))
     assert _names(watched) == ["paid"]
-    assert "rules.yaml:3: the rule 'another' is no SQL expression" in watched.refused
+    assert "rules.yaml:3: the rule 'another' is not a SQL expression" in watched.refused
 
     written(tmp_path, a_rule("another"))
     assert _names(watched) == ["another"]

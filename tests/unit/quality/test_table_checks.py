@@ -8,19 +8,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.model.games import load_games
+from gamelake.delta.log.checkpoints import CHECKPOINT_EVERY
+from gamelake.delta.log.codec import LOG_FOLDER
 from gamelake.model.naming import SILVER_EVENTS, TABLE_CHECKS, game_table
+from gamelake.objects.store import Location, Store
 from gamelake.quality.check_findings import CheckStatus, TableFinding, write_findings
 from gamelake.quality.table_checks import GameChecks, stability
-from gamelake.serving.gold.refresh import Refreshed
-from gamelake.serving.gold.runner import GoldTables, attempt
-from gamelake.storage.delta_log import LOG_FOLDER
-from gamelake.storage.log_checkpoints import CHECKPOINT_EVERY
-from gamelake.storage.store import Location, Store
 
 DAY = date(2026, 1, 8)
-GAMES_FILE = Path("contracts/games.yaml")
-PLAYERS = "gold/chess_player_agg"
 
 
 @pytest.fixture
@@ -97,21 +92,15 @@ def test_a_row_that_silver_events_lacks_is_found(store: Store) -> None:
     assert _failed(_checked(store, _week(), _week()[:-1])) == {"rows_are_in_silver_events"}
 
 
-def test_gold_is_compared_with_the_version_of_silver_that_it_was_made_of(store: Store) -> None:
+def test_a_table_that_can_not_be_read_fails_with_its_error(store: Store, tmp_path: Path) -> None:
     _checked(store, _week())
-    (players,) = [each for each in GoldTables(store, load_games(GAMES_FILE)).now() if each.table == PLAYERS]
-    assert isinstance(attempt(players), Refreshed)
-    more = pa.Table.from_pylist(_events(DAY + timedelta(days=1), 5))
-    write_deltalake(store.location.child(game_table("chess")), more, mode="append")
+    for file in (tmp_path / game_table("chess")).rglob("*.parquet"):
+        file.unlink()
 
-    assert _status(store, "gold_counts_silver") is CheckStatus.PASSED
+    found = list(GameChecks(store, "chess", DAY).findings())
 
-    DeltaTable(store.location.child(PLAYERS)).update(updates={"event_count": "event_count + 1"})
-    assert _status(store, "gold_counts_silver") is CheckStatus.FAILED
-
-
-def _status(store: Store, check: str) -> CheckStatus:
-    return next(each.status for each in GameChecks(store, "chess", DAY).findings() if each.check == check)
+    assert _failed(found) == {"checks_ran"}
+    assert "parquet" in found[-1].detail
 
 
 def test_checks_of_a_new_table_are_skipped(store: Store) -> None:

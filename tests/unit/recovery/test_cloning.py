@@ -14,20 +14,20 @@ import pytest
 from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from gamelake.delta.appends import schema_of
+from gamelake.delta.listing import appended_tables, own_tables, table_names
+from gamelake.delta.log.codec import entry_path, live_files
+from gamelake.delta.tables import DeltaTables, open_table
+from gamelake.ledger.clones import Clone, CloneError, CloneKind, Clones
+from gamelake.ledger.reconciliation import reconcile
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
+from gamelake.objects.store import Store
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.cloning import Cloning, tables_of
-from gamelake.storage.appends import schema_of
-from gamelake.storage.clones import Clone, CloneError, CloneKind, Clones
-from gamelake.storage.datasets import dataset
-from gamelake.storage.delta_log import entry_path, live_files
-from gamelake.storage.listing import appended_tables, own_tables, table_names
-from gamelake.storage.player_rows import PlayerFilter, player_tables
-from gamelake.storage.reconciliation import reconcile
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables, open_table
-from tests.player_tables import SILVER, append, players_in, store_in
+from gamelake.scans.datasets import dataset
+from gamelake.scans.player_rows import PlayerFilter, player_tables
+from tests.support.player_tables import SILVER, append, players_in, store_in
 from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
 
 ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32
@@ -127,7 +127,7 @@ def test_a_clone_that_is_made_after_vacuum_has_planned_stays_complete(store: Sto
 
 
 def test_vacuum_keeps_the_files_of_a_clone_whose_log_is_on_its_way(store: Store, tables: DeltaTables) -> None:
-    """A clone that stalls after it has written its record may go on when its leases have been taken over."""
+    """A clone that stalls after it has written its record may continue when its leases have been taken over."""
     compact(store)
     cloning = Cloning(store=store, name="slow", sources=[NAME], moment=lambda _: 2, kind=CloneKind.SHALLOW)
     planned = cloning.plan()

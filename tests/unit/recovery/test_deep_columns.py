@@ -8,17 +8,17 @@ import pytest
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.columns import delta_schema_json, merged
+from gamelake.delta.log.codec import commit_info, encode_entry, entry_path, protocol_action
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import CommitOutcome
+from gamelake.ledger.reconciliation import schema_problems
 from gamelake.model.errors import IncompatibleSchemaError
+from gamelake.objects.store import Store
 from gamelake.recovery.log_repair import LogRepair
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.columns import merged
-from gamelake.storage.delta_log import commit_info, encode_entry, entry_path, protocol_action
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.reconciliation import schema_problems
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import CommitOutcome, delta_schema_json
-from tests.unit.storage.appends import DAY, TABLE, a_file, a_location, tables_in
+from tests.unit.delta.appends import DAY, TABLE, a_file, a_location, tables_in
 
 DEEPEST, TOO_DEEP = 40, 41
 

@@ -1,4 +1,4 @@
-"""A damaged log entry is written anew from its batch's manifest, and from nothing else."""
+"""A damaged log entry is written again from its batch's manifest, and from nothing else."""
 
 import json
 import os
@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from gamelake.delta.log.codec import entry_path
+from gamelake.delta.tables import DeltaTables
+from gamelake.ledger.generations import Generation, Generations
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
+from gamelake.objects.store import Store
 from gamelake.recovery.log_repair import LogRepair, RepairError
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.delta_log import entry_path
-from gamelake.storage.generations import Generation, Generations
-from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
-from tests.player_tables import SILVER, an_entry, players_in, store_in
+from tests.support.player_tables import SILVER, an_entry, players_in, store_in
 
 REPOSITORY = Path(__file__).parents[3]
 NAME, STREAM = SILVER.name, "ingest_events"
@@ -37,12 +37,12 @@ def decide(store: Store, batch: int, player: str, at: datetime = LONG_AGO) -> Ba
 
 
 def commit(tables: DeltaTables, manifest: BatchManifest) -> None:
-    tables.append(manifest.tables[0], BatchTransaction.of(manifest))
+    tables.append(manifest.tables[0], manifest.transaction)
 
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Iterator[DeltaTables]:
-    with DeltaTables(store_in(tmp_path).location) as opened:
+    with stream_tables(store_in(tmp_path).location) as opened:
         yield opened
 
 
@@ -95,7 +95,7 @@ def test_the_stream_goes_on_and_takes_no_batch_twice(store: Store, tables: Delta
 
 
 def test_a_whole_log_is_left_alone(store: Store) -> None:
-    # A batch that is decided and not committed yet is no damage.
+    # A batch that is decided and not committed yet is not damage.
     decide(store, 5, "f" * 32)
 
     assert LogRepair(store, NAME).dry_run() == []
@@ -106,7 +106,7 @@ def test_what_was_no_batch_is_refused(store: Store) -> None:
     TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
     store.put(entry_path(NAME, 5), b"{")
 
-    with pytest.raises(RepairError, match="belongs to no batch has no manifest"):
+    with pytest.raises(RepairError, match="entry without a batch has no manifest"):
         LogRepair(store, NAME).repair()
     assert store.get(entry_path(NAME, 5)) == b"{"
 

@@ -1,16 +1,15 @@
-"""Manifests that were lost are written again from what their batches left, or refused where a batch is half there."""
+"""Lost manifests are written again from the traces of their batches, or refused where a batch is half there."""
 
 from pathlib import Path
 
 import pytest
 
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.ledger.reconciliation import reconcile
 from gamelake.model.errors import BackupError
 from gamelake.recovery.manifest_recovery import RebuiltManifest, rebuild_manifests
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.manifests import BatchManifest, Manifests
-from gamelake.storage.reconciliation import reconcile
-from gamelake.storage.tables import DeltaTables
-from tests.stream_history import STREAM, StreamHistory
+from tests.support.stream_history import STREAM, StreamHistory
 
 
 @pytest.fixture
@@ -46,8 +45,8 @@ def test_a_lost_manifest_is_what_it_was(history: StreamHistory, after: int) -> N
 
 def test_a_batch_that_is_in_some_tables_only_is_refused_with_what_to_do(history: StreamHistory) -> None:
     half = history.decide(["a" * 32, "b" * 32])
-    with DeltaTables(history.store.location) as tables:
-        tables.append(half.tables[0], BatchTransaction.of(half))
+    with stream_tables(history.store.location) as tables:
+        tables.append(half.tables[0], half.transaction)
     forget_manifests(history, 4)
 
     with pytest.raises(BackupError, match="--before-batch 5"):

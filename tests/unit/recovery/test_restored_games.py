@@ -1,21 +1,30 @@
 """One game's rows are restored in the table of all games; those of the others stay, whatever happened in between."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from gamelake.contract.games import GamesContract, GameSpec, UnlistedGames
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.delta.tables import open_table
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
-from gamelake.model.naming import SILVER_EVENTS
-from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore, names_in
-from gamelake.recovery.table_history import TableHistory
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import open_table
-from tests.silver_events import BEGINNING, Event, Silver
+from gamelake.model.naming import SILVER_EVENTS, game_table
+from gamelake.privacy.erasure_records import ErasureRecords, PlannedFiles, PurgePlan
+from gamelake.recovery.game_titles import RestoredTitles
+from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore
+from gamelake.recovery.table_history import RestoreError, TableHistory
+from tests.support.eventually import eventually
+from tests.support.silver_events import BEGINNING, Event, Silver
 
 ARCHERY, BINGO = "Archery", "Bingo"
+CONTRACT = GamesContract(games=(GameSpec(name="archery", match=(ARCHERY,)), GameSpec(name="bingo", match=(BINGO,))))
 
 
 @pytest.fixture
@@ -33,7 +42,22 @@ def restored(silver: Silver, version: int) -> RestoredTable:
 
 def of_archery(silver: Silver, version: int) -> GameRestore:
     history = TableHistory.read(silver.store, SILVER_EVENTS)
-    return GameRestore(TableRestore(silver.store, history, version), frozenset([ARCHERY]))
+    return GameRestore(TableRestore(silver.store, history, version), titles(former=frozenset([ARCHERY])))
+
+
+def titles(
+    game: str = "archery",
+    former: frozenset[str] = frozenset(),
+    contract: GamesContract = CONTRACT,
+    tables: frozenset[str] = frozenset(),
+) -> RestoredTitles:
+    return RestoredTitles(game, contract, tables, former)
+
+
+def ours(titles: RestoredTitles, *candidates: str | None) -> list[str | None]:
+    column = pa.chunked_array([pa.array(candidates, pa.string())])
+    found: list[str | None] = column.filter(titles.have(column)).to_pylist()
+    return found
 
 
 def gamers(silver: Silver) -> Counter[str]:
@@ -90,5 +114,59 @@ def test_reconciliation_accepts_rewritten_files(silver: Silver) -> None:
     assert (len(log.appended), log.live_rows) == (3, 4)
 
 
-def test_a_game_is_known_by_the_names_in_its_own_table(silver: Silver) -> None:
-    assert names_in(silver.store, SILVER_EVENTS) == {ARCHERY, BINGO}
+def test_a_title_that_a_faulty_version_wrote_to_the_games_table_stays_the_other_games() -> None:
+    assert ours(titles(former=frozenset([ARCHERY, BINGO])), ARCHERY, BINGO, None) == [ARCHERY]
+
+
+def test_a_former_title_that_the_contract_no_longer_has_is_the_games() -> None:
+    assert ours(titles(former=frozenset(["Bow and Arrow"])), "Bow and Arrow", "Chess") == ["Bow and Arrow"]
+
+
+def test_a_game_without_an_entry_has_the_titles_that_are_routed_to_its_table() -> None:
+    contract = GamesContract(games=CONTRACT.games, unlisted_games=UnlistedGames.OWN_TABLE)
+    others = frozenset([game_table("chess"), game_table("pool_night")])
+
+    found = titles("pool_night", frozenset(["Chess"]), contract, others)
+
+    assert ours(found, "Pool Night", "Pool-Night", "Chess", ARCHERY) == ["Pool Night", "Pool-Night"]
+
+
+def test_the_job_removes_no_row_of_a_game_that_was_written_to_anothers_table(tmp_path: Path) -> None:
+    silver, (archery, bingo) = Silver(tmp_path), (Event(at=BEGINNING, game=game) for game in (ARCHERY, BINGO))
+    tables = {SILVER_EVENTS: [archery, bingo], game_table("archery"): [archery], game_table("bingo"): [bingo]}
+    for table, events in tables.items():
+        silver.append(events, table)
+    good = datetime.now(UTC)
+    # The times of commits are in whole milliseconds.
+    eventually(lambda: datetime.now(UTC) - good > timedelta(milliseconds=2))
+    # A faulty version wrote Bingo's event to Archery's table, and rightly to that of all games.
+    for table in (SILVER_EVENTS, game_table("archery")):
+        silver.append([archery, bingo], table)
+    games = tmp_path / "games.yaml"
+    games.write_text("games:\n  - {name: archery, match: [Archery]}\n  - {name: bingo, match: [Bingo]}\n")
+
+    subprocess.run(
+        (sys.executable, "-m", "jobs.restore", "--game", "archery", "--time", good.isoformat(), "--yes"),
+        cwd=Path(__file__).parents[3],
+        env=os.environ | {"GAMELAKE_LAKEHOUSE": silver.location.uri, "GAMELAKE_GAMES_FILE": str(games)},
+        check=True,
+        capture_output=True,
+    )
+
+    assert Counter(silver.table(SILVER_EVENTS)["game_name"].to_pylist()) == {ARCHERY: 1, BINGO: 2}
+    assert silver.table(game_table("archery"))["game_name"].to_pylist() == [ARCHERY]
+
+
+def test_no_row_is_taken_from_a_file_that_an_unfinished_erasure_is_deleting(silver: Silver) -> None:
+    restored(silver, 0)
+    there = set(TableHistory.read(silver.store, SILVER_EVENTS).live_at(2))
+    gone = tuple(sorted(there - set(TableHistory.read(silver.store, SILVER_EVENTS).live_at(3))))
+    records = ErasureRecords(silver.store)
+    plan = PurgePlan(run="erasure", not_before=BEGINNING, tables=(PlannedFiles(table=SILVER_EVENTS, paths=gone),))
+    records.plan(plan)
+    records.begin_deletion(plan.run)
+
+    with pytest.raises(RestoreError, match="an erasure that has not ended is deleting 2 of the files of version 2"):
+        restored(silver, 2)
+
+    assert gamers(silver) == expected(archery=1)

@@ -1,4 +1,4 @@
-"""A table is restored while the stream goes on: the dry run shows what changes; no row is lost or duplicated."""
+"""A table is restored while the stream continues: the dry run shows what changes; no row is lost or duplicated."""
 
 import json
 import os
@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.delta.tables import CommitOutcome, DeltaTables, open_table
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.errors import TransientError
+from gamelake.objects.store import Store
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.restore import RestoredTable, TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.player_rows import PlayerFilter
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import CommitOutcome, DeltaTables, open_table
-from tests.eventually import eventually
-from tests.player_tables import BRONZE, SILVER, an_entry, append, players_in, store_in
+from gamelake.scans.player_rows import PlayerFilter
+from tests.support.eventually import eventually
+from tests.support.player_tables import BRONZE, SILVER, add_stream, an_entry, append, players_in, store_in
 
 ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32
 REPOSITORY = Path(__file__).parents[3]
@@ -41,6 +41,7 @@ def tables(store: Store) -> Iterator[DeltaTables]:
     with DeltaTables(store.location) as opened:
         for batch, player in enumerate((ANNA, BEN, CARL)):
             append(opened, store, SILVER, batch, [player])
+        add_stream(store, "ingest_events", "query")
         yield opened
 
 
@@ -201,6 +202,12 @@ def test_a_table_that_was_created_later_has_no_rows_after_a_restore_of_all(store
         (("--game", "kart_rumble", "--version", "1"), "--game goes with --time or --before-batch"),
         (("--all", "--time", "2100-01-01", "--replay"), "--replay reads bronze, which --all restores too"),
         ((NAME, "--version", "1", "--replay"), "GAMELAKE_GAMES_FILE is not set"),
+        (("--game", "kart_rumble", "--time", "2100-01-01"), "GAMELAKE_GAMES_FILE is not set"),
+        ((NAME, "--version", "1", "--stream", "ingest_events"), "--stream goes with --before-batch"),
+        (
+            (NAME, "--before-batch", "1", "--stream", "live_ops"),
+            "'live_ops' is not a stream; the streams are: ingest_events",
+        ),
     ],
 )
 def test_what_can_not_be_done_is_refused_with_its_reason(

@@ -9,19 +9,21 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.columns import delta_schema_json
+from gamelake.delta.data_files import write_rows
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import DeltaTables, open_table
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.reconciliation import reconcile
+from gamelake.ledger.replay_manifests import ReplayManifest, ReplayManifests
 from gamelake.model.errors import IncompatibleSchemaError
 from gamelake.model.failpoints import Failpoints
+from gamelake.objects.store import Store
 from gamelake.recovery.replay.runs import replay_run
 from gamelake.recovery.stuck_decisions import StuckDecisions
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.data_files import write_rows
-from gamelake.storage.manifests import TableFiles
-from gamelake.storage.reconciliation import reconcile
-from gamelake.storage.replay_manifests import ReplayManifest, ReplayManifests
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
-from gamelake.streaming.runner import finish_last_batch
-from gamelake.streaming.stream import Stream
+from gamelake.streaming.driver.runner import finish_last_batch
+from gamelake.streaming.driver.stream import Stream
 from tests.unit.streaming.streams import TOPIC, TOPIC_ID, location_of
 from tests.unit.streaming.streams import decide as settle
 
@@ -45,7 +47,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def tables(store: Store) -> DeltaTables:
     """The table has a column `score` of text, by another writer."""
-    tables = DeltaTables(store.location)
+    tables = stream_tables(store.location)
     tables.append(entry(store, TABLE, "other", score=pa.string()), BatchTransaction("other", 0))
     return tables
 
@@ -103,7 +105,7 @@ def test_an_unfinished_replay_blocks_no_later_one(store: Store, tables: DeltaTab
 def test_decisions_that_are_committed_or_can_be_are_left_alone(store: Store, tables: DeltaTables) -> None:
     stream = decide(store)
     before = store.paths("_gamelake/streams")
-    with DeltaTables(store.location) as others:
+    with stream_tables(store.location) as others:
         StuckDecisions(store, others).release()
     manifest = stream.last_manifest()
 

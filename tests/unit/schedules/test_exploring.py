@@ -13,16 +13,16 @@ from deltalake.exceptions import TableNotFoundError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gamelake.delta.log.codec import live_files
+from gamelake.delta.log.table_features import TableDemands
+from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
-from gamelake.storage.delta_log import live_files
-from gamelake.storage.store import Location, Store
-from gamelake.storage.table_features import TableDemands
-from gamelake.storage.tables import DeltaTables, open_table
+from gamelake.objects.store import Location, Store
 from tests.explorer.exploring import Case, Run, exhaustive, explore, run, sampled, shrink
 from tests.explorer.simulation import MemoryStore, ScheduledStore
 from tests.explorer.tables import MemoryTable
 from tests.explorer.world import Deviation, Faults, ReplyLostError, UnknownOptionError, World
-from tests.player_tables import SILVER, append, append_rows, store_in
+from tests.support.player_tables import SILVER, append, append_rows, store_in
 from tests.unit.properties import examples
 
 COUNTER = "counter"

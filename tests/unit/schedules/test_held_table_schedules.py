@@ -7,21 +7,22 @@ from itertools import count
 
 import pytest
 
+from gamelake.delta import appends, commits, tables
+from gamelake.delta.log.codec import Action, encode_entry, entry_path, entry_versions
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import BatchManifest, OffsetRange
 from gamelake.model.errors import GamelakeError
-from gamelake.storage import appends, commits, tables
-from gamelake.storage.delta_log import Action, encode_entry, entry_path, entry_versions
-from gamelake.storage.manifests import BatchManifest, OffsetRange, TableFiles
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming import batch_commits
-from gamelake.streaming.batch_commits import BatchCommits
-from gamelake.streaming.runner import finish_last_batch
-from gamelake.streaming.stream import Stream
+from gamelake.objects.store import Store
+from gamelake.streaming.driver import batch_commits
+from gamelake.streaming.driver.batch_commits import BatchCommits
+from gamelake.streaming.driver.runner import finish_last_batch
+from gamelake.streaming.driver.stream import Stream
 from tests.explorer.exploring import Case, effort, exhaustive, explore, sampled
 from tests.explorer.simulation import simulate
 from tests.explorer.tables import Lake, prepared, rows_in
 from tests.explorer.world import Faults, ReplyLostError, World
-from tests.player_tables import SILVER, an_entry
+from tests.support.player_tables import SILVER, an_entry
 
 STREAM, BATCHES, RESTARTS = "ingest_events", 3, 6
 PLAYERS = [letter * 32 for letter in "abc"]
@@ -67,7 +68,7 @@ def decided(batch: int, entry: TableFiles) -> BatchManifest:
 def drive(store: Store, plain: Store, batches: list[BatchManifest]) -> None:
     """A driver: finishes the last batch, then decides and commits those that the checkpoint lacks, as FanOut does."""
     stream = Stream(store, STREAM, "events")
-    with DeltaTables(plain.location) as opened:
+    with stream_tables(plain.location) as opened:
         finish_last_batch(stream, opened, has_concurrent_stream=False)
         body = BatchCommits(stream, opened)
         for manifest in batches:

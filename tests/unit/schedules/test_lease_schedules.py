@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from gamelake.model.errors import LeaseHeldError, LeaseLostError
-from gamelake.storage import leases
-from gamelake.storage.leases import Lease, LeaseTiming
+from gamelake.objects import leases
+from gamelake.objects.leases import Lease, LeaseTiming
 from tests.explorer.exploring import Case, effort, exhaustive, explore, sampled
 from tests.explorer.simulation import MemoryStore, ScheduledStore, simulate
 from tests.explorer.world import Faults, ReplyLostError, World, calling_process

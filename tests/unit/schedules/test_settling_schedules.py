@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 import pytest
 
-from gamelake.streaming.batch import FanOut
-from gamelake.streaming.cross_source import ConcurrentFilesStream, ConcurrentStream
+from gamelake.streaming.dedup import window as dedup_window
+from gamelake.streaming.dedup.cross_source import ConcurrentFilesStream, ConcurrentStream
+from gamelake.streaming.driver import recording
 from tests.explorer.exploring import Case, effort, exhaustive, explore, sampled
 from tests.explorer.streams import FILES, KAFKA, RESTARTS, Streams, simulated_lake
 from tests.explorer.tables import Lake
@@ -27,7 +28,7 @@ def streams(
     levels: Mapping[str, pa.DataType] | None = None,
     days: Mapping[str, list[float]] | None = None,
 ) -> Case:
-    """Both streams, the one of Kafka records with so many drivers."""
+    """Return both streams, the one of Kafka records with a number of drivers."""
 
     def case(world: World) -> Callable[[], None]:
         both = Streams(world, lake, {KAFKA: kafka, FILES: files}, levels or {}, days or {})
@@ -41,7 +42,7 @@ def streams(
 
 @pytest.fixture
 def one_event(lake: Lake) -> Case:
-    """One event, which comes by both sources."""
+    """Return one event, which arrives through both sources."""
     return streams(lake, [["a"]], [["a"]])
 
 
@@ -99,7 +100,7 @@ def test_a_decision_that_is_not_compared_with_the_newest_columns_is_found(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The streams as they were: a batch is decided whose columns another stream has given other types, and waits."""
-    monkeypatch.setattr(FanOut, "_clashes", lambda *_: {})
+    monkeypatch.setattr(recording, "column_clashes", lambda *_: {})
     case = columns_of_two_types(lake)
 
     with pytest.raises(AssertionError, match="silver has other files than the batches"):
@@ -123,6 +124,35 @@ def test_identities_may_leave_the_window_of_the_files_stream_by_random_schedules
     faults, case = Faults(kills=2, stalls=2, lost_replies=2), more_days_than_files_are_remembered(lake)
 
     assert explore(sampled(case, faults, effort(40), 5), case, faults) > 50
+
+
+def files_that_are_merged(lake: Lake) -> Case:
+    """The stream of files merges the identities of its first batches while the other stream reads them."""
+    batches = {KAFKA: [["b"], ["a"], ["c"]], FILES: [["a", "d"], ["b", "e"], ["c", "f"], ["g"]]}
+
+    def case(world: World) -> Callable[[], None]:
+        days = {KAFKA: [0.01, 0.02, 0.2], FILES: [0, 0.01, 0.02, 0.1]}
+        both = Streams(world, lake, batches, days=days, small_files=1)
+        world.start(KAFKA, lambda: both.run(KAFKA), RESTARTS)
+        world.start(FILES, lambda: both.run(FILES), RESTARTS)
+        return both.check
+
+    return case
+
+
+def test_identities_may_be_merged_while_they_are_read_by_each_schedule_with_one_fault(lake: Lake) -> None:
+    faults, case = Faults(kills=1, stalls=1, lost_replies=1), files_that_are_merged(lake)
+
+    assert explore(exhaustive(case, faults, 1), case, faults) > 100
+
+
+def test_merged_files_that_are_deleted_at_once_are_found(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it would be without a grace: a task of the other stream reads a file of its plan that was merged meanwhile."""
+    monkeypatch.setattr(dedup_window, "LONGEST_BATCH_SECONDS", -1)
+    case = files_that_are_merged(lake)
+
+    with pytest.raises(AssertionError, match="is gone or cut off"):
+        explore(exhaustive(case, Faults(), 1), case, Faults())
 
 
 def test_identities_that_are_read_after_their_stream_has_deleted_them_are_found(

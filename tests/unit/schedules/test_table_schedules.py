@@ -8,35 +8,40 @@ from typing import cast
 
 import pytest
 
+from gamelake.delta import appends, commits, rewrites, tables
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.log import codec as delta_log
+from gamelake.delta.log.codec import object_path
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.rewrites import maintenance_lease
+from gamelake.delta.tables import DeltaTables
+from gamelake.ledger import clones
+from gamelake.ledger.clones import CloneKind
 from gamelake.maintenance import compaction
 from gamelake.maintenance import vacuum as vacuuming
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.errors import GamelakeError
+from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import clone_table
-from gamelake.privacy import erasure, row_eraser
+from gamelake.objects import leases
+from gamelake.objects.store import Store
+from gamelake.privacy import erasure, lake_erasure, row_eraser
 from gamelake.privacy.erasure import PlayerErasure
 from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
+from gamelake.privacy.lake_erasure import LakeErasure
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.privacy.vault.vault import Vault
 from gamelake.recovery import cloning, restore
 from gamelake.recovery.cloning import Cloning
 from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import TableHistory
-from gamelake.storage import appends, clones, commits, delta_log, leases, rewrites, tables
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.clones import CloneKind
-from gamelake.storage.delta_log import object_path
-from gamelake.storage.player_rows import PlayerFilter
-from gamelake.storage.rewrites import maintenance_lease
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import DeltaTables
+from gamelake.scans.player_rows import PlayerFilter
 from tests.explorer.exploring import Case, effort, exhaustive, explore, sampled
 from tests.explorer.simulation import SimulatedTime, simulate
 from tests.explorer.tables import Lake, MemoryTable, Objects, paths_in, prepared, rows_in
 from tests.explorer.world import Faults, ReplyLostError, World
-from tests.player_tables import SILVER, an_entry, append
+from tests.support.player_tables import SILVER, an_entry, append
 
 RULE = CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
 OLD, NEW = ["a" * 32, "b" * 32, "c" * 32], "d" * 32
@@ -48,13 +53,15 @@ EXPECTED = (GamelakeError, ReplyLostError)
 def lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
     """The lakehouse of each run."""
     simulate(monkeypatch, appends, commits, compaction, delta_log, leases, rewrites, tables)
-    lake = Lake(monkeypatch, clones, cloning, compaction, erasure, restore, row_eraser, rewrites, tables, vacuuming)
+    modules = (clones, cloning, compaction, erasure, lake_erasure, restore, row_eraser, rewrites, tables, vacuuming)
+    lake = Lake(monkeypatch, *modules)
+    monkeypatch.setattr(lake_erasure, "player_tables", lambda _: [SILVER])
     monkeypatch.setattr(compaction, "rows_of", lake.rows_of)
     return lake
 
 
 def players_in(store: Store) -> Counter[str]:
-    """How many rows each player has."""
+    """Return how many rows each player has."""
     return Counter(rows_in(store, SILVER.name, SILVER.column))
 
 
@@ -306,7 +313,8 @@ def purge_and_restore(lake: Lake, erased: Objects) -> Case:
 
         def purge() -> None:
             run = PlayerErasure(cast("Vault", None), store, timedelta(0), lambda _: True)
-            run._purge(request, [SILVER], ERASED)  # noqa: SLF001 # the part of an erasure that deletes files
+            ours = LakeErasure(store, request, Failpoints(), [SILVER])
+            run._purge(ours)  # noqa: SLF001 # the part of an erasure that deletes files
 
         def bring_back() -> None:
             with maintenance_lease(store, SILVER.name) as lease:

@@ -32,7 +32,7 @@ def _fields(message: Message, path: tuple[str, ...]) -> dict[str, Value]:
 
 
 def has_columns(field: Field) -> bool:
-    """Whether a field gets a column: messages without fields, alone or in a list or map, have nothing to keep."""
+    """Return True if a field gets a column: messages without fields, also in a list or map, have nothing to keep."""
     if field.message_type is None:
         return True
     if field.message_type.GetOptions().map_entry:
@@ -85,7 +85,7 @@ _MEANINGS: dict[str, Callable[[Value], Value]] = {
 
 
 def same(actual: Value, expected: Value) -> bool:
-    """Whether a column's value is the expected one: maps in any order, NaN equal to itself, bytes of a message."""
+    """Return True if a column's value is as expected: maps in any order, NaN equal to itself, bytes of a message."""
     if isinstance(expected, Message):
         return isinstance(actual, bytes) and type(expected).FromString(actual) == expected
     if isinstance(expected, Mapping):

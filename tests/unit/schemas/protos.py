@@ -11,11 +11,12 @@ from typing import Any, TypeAlias
 from google.protobuf.message_factory import GetMessageClass
 
 from gamelake.model.errors import RegistryUnavailableError, UnknownSchemaError
+from gamelake.objects.store import Location, Store
 from gamelake.schemas.compiler import compile_sources, message_at
 from gamelake.schemas.decoder import Decoder, MessageDecoder
+from gamelake.schemas.limits import SchemaLimits
 from gamelake.schemas.registry import SchemaSource
 from gamelake.schemas.schema_cache import SchemaCache, SchemaWait
-from gamelake.storage.store import Location, Store
 
 # Its class is made while the tests run, so its fields are unknown to the type checker.
 AnyMessage: TypeAlias = Any
@@ -59,8 +60,8 @@ def message_class(text: str, *index: int) -> AnyMessage:
     return GetMessageClass(message_at(compile_sources({"schema.proto": text}), index or (0,)))
 
 
-def decoder_of(text: str, *index: int) -> MessageDecoder:
-    return MessageDecoder(message_at(compile_sources({"schema.proto": text}), index or (0,)))
+def decoder_of(text: str, *index: int, limits: SchemaLimits | None = None) -> MessageDecoder:
+    return MessageDecoder(message_at(compile_sources({"schema.proto": text}), index or (0,)), limits)
 
 
 def varint(number: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Where the decoder does not give what the protobuf package reads, and why each difference is accepted.
+"""The places where the decoder and the protobuf package differ, and why each difference is accepted.
 
 All but the dates and the times far away need bytes that no Protobuf library writes.
 """

@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import RegistryUnavailableError, UnknownSchemaError
+from gamelake.schemas.decoder import Decoder
+from gamelake.schemas.framing import frame_header
 from gamelake.schemas.registry import SchemaSource
 from gamelake.schemas.schema_cache import MissingSchema, SchemaCache, SchemaWait, schema_path
 from tests.unit.schemas.protos import NO_WAIT, FakeRegistry, a_store, schema
@@ -19,7 +22,7 @@ _WAIT = SchemaWait(patience=timedelta(seconds=10), ask_again_after=timedelta(sec
 
 @dataclass
 class Clock:
-    """A clock that goes on by so many seconds whenever it is read."""
+    """A clock that advances by some seconds whenever it is read."""
 
     step: float = 0.0
     now: float = 1000.0
@@ -150,6 +153,33 @@ def test_a_registry_that_does_not_answer_is_not_asked_for_other_ids_for_a_while(
     assert missing.reason is DeadLetterReason.SCHEMA_UNAVAILABLE
     assert isinstance(found, FileDescriptorSet)
     assert registry.asked == [6]
+
+
+def test_invented_ids_take_a_tenth_of_the_time_at_most(tmp_path: Path) -> None:
+    registry, clock = FakeRegistry({9: _TEXT}), Clock()
+    cache = SchemaCache(registry, a_store(tmp_path), NO_WAIT, clock)
+    clock.step = 0.02
+
+    for schema_id in range(1_000, 5_000):
+        cache.get(schema_id)
+    asked = len(registry.asked)
+    clock.step = 0
+    clock.now += 11
+    found = cache.get(9)
+
+    assert asked < 4_000 / 20
+    assert isinstance(found, FileDescriptorSet)
+
+
+def test_the_ids_that_most_records_have_are_looked_up_before_invented_ones(tmp_path: Path) -> None:
+    registry, clock = FakeRegistry({9: _TEXT}), Clock(step=0.02)
+    decoder = Decoder(SchemaCache(registry, a_store(tmp_path), NO_WAIT, clock))
+    values = [frame_header(schema_id) for schema_id in range(1_000, 1_500)] + [frame_header(9)] * 2
+
+    decoded = decoder.decode(pa.array(values, pa.binary()))
+
+    assert [len(group.rows) for group in decoded.groups] == [2]
+    assert set(decoded.rejects.reasons) == {DeadLetterReason.UNKNOWN_SCHEMA, DeadLetterReason.SCHEMA_UNAVAILABLE}
 
 
 def test_a_missing_id_is_requested_again_after_its_pause(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+from gamelake.delta.data_files import encode_parquet
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.errors import SchemaError
 from gamelake.schemas.compiler import compile_sources
-from gamelake.storage.data_files import encode_parquet
 from tests.unit.schemas.protos import a_decoder, decoder_of, frame, message_class
 
 _PROTO2 = """

@@ -59,9 +59,9 @@ def _decoder(folder: Path, texts: Mapping[str, str], limits: SchemaLimits | None
         pytest.param(_imports("a/../../b.proto"), "outside its own folder", id="a folder above"),
         pytest.param(_imports("/etc/b.proto"), "outside its own folder", id="an absolute name"),
         pytest.param(_imports(""), "outside its own folder", id="no name"),
-        pytest.param(_imports("a\0b.proto"), "no name of a file", id="NUL"),
-        pytest.param(_imports("a=b.proto"), "no name of a file", id="a name that protoc would split"),
-        pytest.param(_imports("\ud800.proto"), "no name of a file", id="a lone surrogate in a name"),
+        pytest.param(_imports("a\0b.proto"), "not a file name", id="NUL"),
+        pytest.param(_imports("a=b.proto"), "not a file name", id="a name that protoc would split"),
+        pytest.param(_imports("\ud800.proto"), "not a file name", id="a lone surrogate in a name"),
         pytest.param({"schema.proto": _GOOD + "// \ud800"}, "lone surrogates", id="a lone surrogate"),
         pytest.param(
             {"schema.proto": 'syntax = "proto3"; message Event { int32 ' + "a" * 256 + " = 1; }"},

@@ -26,7 +26,7 @@ _BAD_BODIES = (
     b"\x0a\x02\xff\xfe",  # a text that is not UTF-8
     b"\x1a\x03\x0a\x01\xff",  # the same one level down
     b"\x00\x01",  # field number 0
-    b"\x0f",  # a wire type that is none
+    b"\x0f",  # an unknown wire type
 )
 
 

@@ -16,7 +16,9 @@ from services.sdk.batches import EventFormat, EventGroup
 KEY, SECRET = "key-1", "s" * 32
 CREDENTIALS = Credentials(KEY, SECRET)
 # Short for a test, and still a wait.
-QUICK = Backoff(first=timedelta(milliseconds=1), longest=timedelta(milliseconds=4))
+QUICK = Backoff(
+    first=timedelta(milliseconds=1), longest=timedelta(milliseconds=4), longest_denied=timedelta(milliseconds=8)
+)
 PATIENCE = timedelta(seconds=20)
 AT_ONCE = BatchLimits(wait=timedelta(0))
 WHEN_ASKED = BatchLimits(wait=timedelta(hours=1))
@@ -132,3 +134,15 @@ class Outcomes:
 def client(gateway: FakeGateway | TimedGateway, outcomes: Outcomes, options: Options | None = None) -> Client:
     """A client with short waits."""
     return Client(gateway, CREDENTIALS, options or Options(batch=WHEN_ASKED, backoff=QUICK), outcomes.add)
+
+
+def messages(count: int, size: int = 40) -> list[bytes]:
+    """Return `count` different events of one size."""
+    return [f"{number:04}".encode().ljust(size, b".") for number in range(count)]
+
+
+def send_all(sending: Client, events: list[bytes]) -> None:
+    """Send events, and wait until the gateway has them."""
+    for event in events:
+        sending.send(event)
+    assert sending.flush(PATIENCE)

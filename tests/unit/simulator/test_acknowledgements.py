@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from gamelake.model.arrays import Flags
 from gamelake.model.errors import SettingsError
 from services.sdk import BatchOutcome, Credentials, EventFormat, EventGroup, Refusal, Rejection
 from tools.simulator.cli import HttpTarget, parse
@@ -28,9 +28,7 @@ def a_group(ticket: int, count: int, first: int = 0) -> EventGroup:
     return EventGroup(ticket, EventFormat.PROTOBUF, count, b"", first)
 
 
-def tracker_with(
-    *waiting: SdkPayload, players: npt.NDArray[np.bool_] | None = None
-) -> tuple[DeliveryTracker, io.BytesIO]:
+def tracker_with(*waiting: SdkPayload, players: Flags | None = None) -> tuple[DeliveryTracker, io.BytesIO]:
     file = io.BytesIO()
     deliveries = DeliveryTracker(AcknowledgedIdsFile(file), np.zeros(20, np.bool_) if players is None else players)
     with deliveries.lock:

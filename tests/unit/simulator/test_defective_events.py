@@ -9,8 +9,8 @@ import pytest
 from google.protobuf.message import DecodeError
 from ptars import HandlerPool
 
+from gamelake.contract.games import load_games
 from gamelake.model.errors import SettingsError
-from gamelake.model.games import load_games
 from gamelake.schemas.framing import HEADER_BYTES
 from tests.unit.simulator.builders import (
     FIRST_SCHEMA_ID,

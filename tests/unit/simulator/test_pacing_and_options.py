@@ -16,7 +16,7 @@ _ADDRESSES = ["--target", "kafka", "--bootstrap-servers", "kafka:9092", "--regis
 
 
 class _Sleeper(threading.Event):
-    """A stop flag that notes how long it was waited for, and lets that time pass."""
+    """A stop flag that notes the waits for it, and lets that time pass."""
 
     def __init__(self) -> None:
         super().__init__()

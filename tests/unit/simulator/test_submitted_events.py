@@ -4,12 +4,12 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.model.arrays import Bytes
 from services.sdk import EventFormat, EventGroup
 from tests.unit.simulator.builders import NOW_US, Event, a_run, a_spec, events, only, schemas
 from tools.simulator.defects import corrupt_messages
@@ -151,7 +151,7 @@ def test_a_payload_has_its_event_ids_and_marks_copies() -> None:
     assert len(again) == pytest.approx(0.2 * 6_000, rel=0.1)
 
 
-def uuid_of(row: npt.NDArray[np.uint8]) -> str:
+def uuid_of(row: Bytes) -> str:
     text: str = uuid_text(row.reshape(1, -1))[0].as_py()
     return text
 

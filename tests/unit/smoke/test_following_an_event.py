@@ -8,13 +8,15 @@ from threading import Event
 
 import pytest
 
+from gamelake.contract.games import load_games
+from gamelake.delta.appends import BatchTransaction, append_actions
+from gamelake.delta.commits import put_entry
+from gamelake.delta.data_files import DataFile
+from gamelake.delta.log.codec import entry_path
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.model.errors import SettingsError
-from gamelake.model.games import load_games
-from gamelake.storage.appends import BatchTransaction, append_entry
-from gamelake.storage.data_files import DataFile
-from gamelake.storage.delta_log import entry_path
-from gamelake.storage.manifests import BatchManifest, Manifests, OffsetRange, TableFiles
-from gamelake.storage.store import Location, Store
+from gamelake.objects.store import Location, Store
 from gamelake.trino import TrinoAccess
 from tools.smoke.commits import BatchFinder, CommitFinder, TopicRange, between, check_tables
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, leaked_values
@@ -57,7 +59,7 @@ def decide(store: Store, manifest: BatchManifest) -> None:
 
 def commit(store: Store, version: int, manifest: BatchManifest) -> None:
     transaction = BatchTransaction(manifest.app_id, manifest.batch_id)
-    assert store.put_new(entry_path(TABLE, version), append_entry(manifest.tables[0], transaction))
+    assert put_entry(store, TABLE, version, append_actions(manifest.tables[0], transaction))
 
 
 def test_the_batch_is_the_one_whose_offsets_contain_the_record(store: Store) -> None:
@@ -93,7 +95,7 @@ def test_personal_data_in_a_row_is_noticed() -> None:
 
 
 def test_a_batch_that_was_decided_before_the_event_was_sent_is_not_read(store: Store) -> None:
-    """A topic that was made anew counts its offsets from 0 again."""
+    """A topic that was made again counts its offsets from 0 again."""
     decide(store, a_batch(0, 2, 100, 110))
     finder = BatchFinder(store, STREAM)
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from gamelake.storage.generations import Generation
-from gamelake.storage.manifests import BatchManifest, OffsetRange
-from gamelake.storage.store import Location, Store
-from gamelake.streaming.stream import Stream
+from gamelake.ledger.generations import Generation
+from gamelake.ledger.manifests import BatchManifest, OffsetRange
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.driver.stream import Stream
 
 TOPIC, TOPIC_ID, NEW_TOPIC_ID = "events", "topic-1", "topic-2"
 
@@ -54,7 +54,11 @@ def location_of(folder: Path) -> Location:
 
 
 def a_stream(folder: Path, topic: str = TOPIC) -> Stream:
-    return Stream(Store(location_of(folder)), "ingest", topic)
+    return stream_in(Store(location_of(folder)), topic)
+
+
+def stream_in(store: Store, topic: str = TOPIC) -> Stream:
+    return Stream(store, "ingest", topic)
 
 
 def decide(stream: Stream, generation: Generation, batch_id: int, last: int, partition: int = 0) -> BatchManifest:

@@ -1,12 +1,12 @@
 """Runs fan-out tasks on Arrow batches, without Spark, Kafka or a registry, and reads what they wrote."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,14 +14,20 @@ from google.protobuf import json_format
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message_factory import GetMessageClass
 
+from gamelake.contract.games import GamesContract, GameSpec
+from gamelake.delta.data_files import DataFile
+from gamelake.delta.table_files import TableFiles
 from gamelake.layers.bronze import RECORD_SCHEMA, Headers, header_lists
-from gamelake.model.games import GamesContract, GameSpec
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
+from gamelake.objects.store import Location, Store
 from gamelake.schemas.compiler import compile_sources, message_at
 from gamelake.schemas.schema_cache import schema_path
-from gamelake.storage.store import Location, Store
+from gamelake.streaming.driver.decision import Decider, Decision, Parallelism
+from gamelake.streaming.kafka.batch_records import RecordTask, results_of
+from gamelake.streaming.kafka.consumers import PartitionRange
+from gamelake.streaming.kafka.source import PlannedOffsets
 from gamelake.streaming.plan import TaskPlan, TaskReport, WrittenFile, decode_reports
-from gamelake.streaming.task import FanOutTask
+from gamelake.streaming.tasks.task import FanOutTask
 
 # One JSON object: an event, or a row as read back.
 Json: TypeAlias = dict[str, Any]
@@ -76,7 +82,7 @@ class KafkaTaskRecord:
     value: bytes | None
     partition: int = 0
     offset: int = 0
-    timestamp: datetime | None = NOON
+    timestamp: datetime = NOON
     key: bytes | None = b"p-1"
     headers: Headers | None = None
 
@@ -124,7 +130,7 @@ class TaskOutcome:
 
     @property
     def records(self) -> int:
-        """How many records the task says that it read."""
+        """The number of records that the task has read."""
         return sum(taken.records for report in self.reports for taken in report.offsets)
 
     @property
@@ -147,24 +153,75 @@ class TaskOutcome:
         return {name for schema in schemas for name in schema.names}
 
     def _rows_of(self, file: WrittenFile) -> list[Json]:
-        content = self.store.get(f"{file.table}/{file.file.path}")
-        assert content is not None
-        assert len(content) == file.file.size
-        table = pq.read_table(pa.BufferReader(content))
-        assert table.num_rows == file.file.rows
-        return [row | file.file.partition for row in table.to_pylist()]
+        return _rows_of_file(self.store, file.table, file.file)
+
+
+def rows_of(store: Store, tables: Sequence[TableFiles], table: str) -> list[Json]:
+    """Give the rows that a decision adds to a table, with their partition values."""
+    files = [file for entry in tables if entry.table == table for file in entry.files]
+    return [row for file in files for row in _rows_of_file(store, table, file)]
+
+
+def _rows_of_file(store: Store, table: str, file: DataFile) -> list[Json]:
+    content = store.get(f"{table}/{file.path}")
+    assert content is not None
+    assert len(content) == file.size
+    rows = pq.read_table(pa.BufferReader(content))
+    assert rows.num_rows == file.rows
+    return [row | file.partition for row in rows.to_pylist()]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsInProcess:
+    """The records of a batch, whose tasks run one after the other in this process: one for each list of records."""
+
+    tasks: Sequence[Sequence[KafkaTaskRecord]]
+    spark: Any = None
+
+    def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
+        """See `BatchRecords`."""
+        del tasks
+        results = (results for records in self.tasks for results in results_of(task, iter([as_batch(records)])))
+        return [row for each in results for row in each.column("report").to_pylist()]
+
+    def part(self, ranges: Sequence[PartitionRange]) -> Self:
+        """See `BatchRecords`."""
+        return replace(
+            self,
+            tasks=[
+                [
+                    each
+                    for records in self.tasks
+                    for each in records
+                    if any(part.partition == each.partition and part.start <= each.offset < part.end for part in ranges)
+                ]
+            ],
+        )
+
+    @property
+    def planned(self) -> PlannedOffsets:
+        """The offsets of the batch."""
+        ends: dict[int, int] = {}
+        for each in (record for records in self.tasks for record in records):
+            ends[each.partition] = max(ends.get(each.partition, 0), each.offset + 1)
+        return PlannedOffsets(dict.fromkeys(ends, 0), ends)
 
 
 @dataclass
 class TaskLakehouse:
-    """A lakehouse that knows the schemas of the game event, so that no task asks a registry."""
+    """A lakehouse that knows the schemas of the game event, so that no task asks a registry.
+
+    Attributes:
+        stored_at: its location, if it is not in the folder.
+    """
 
     folder: Path
     contract: GamesContract = GAMES
+    stored_at: Location | None = None
 
     def __post_init__(self) -> None:
         """Open the folder and put the three versions into it."""
-        self.location = Location(uri=self.folder.as_uri())
+        self.location = self.stored_at or Location(uri=self.folder.as_uri())
         self.store = Store(self.location)
         for version in (1, 2, 3):
             self.register(schema_id(version), game_event_schema(version))
@@ -173,17 +230,27 @@ class TaskLakehouse:
         """Make a schema known under an id."""
         self.store.put(schema_path(under), schema.SerializeToString())
 
-    def run(self, records: Sequence[KafkaTaskRecord], *, batch_records: int = 1_000, **plan: object) -> TaskOutcome:
-        """Run one task over records, handed to it in batches of so many."""
-        task = FanOutTask(
-            TaskPlan(
-                lakehouse=self.location,
-                registry_url="http://registry.invalid",
-                topic="events",
-                contract=self.contract,
-                **plan,  # type: ignore[arg-type] # checked by the plan itself
-            )
+    def plan(self, **changes: object) -> TaskPlan:
+        """The plan of a batch."""
+        return TaskPlan(
+            lakehouse=self.location,
+            registry_url="http://registry.invalid",
+            topic="events",
+            contract=self.contract,
+            **changes,  # type: ignore[arg-type] # checked by the plan itself
         )
+
+    def decide(
+        self, tasks: Sequence[Sequence[KafkaTaskRecord]], schemas: Mapping[str, pa.Schema] | None = None
+    ) -> Decision:
+        """Decide a batch by a driver that knows the columns of some tables; one task for each list of records."""
+        records = RecordsInProcess(tasks)
+        decider = Decider(self.plan(), dict(schemas or {}), Parallelism(len(tasks), 1))
+        return decider.decide(cast("Any", records), records.planned)
+
+    def run(self, records: Sequence[KafkaTaskRecord], *, batch_records: int = 1_000, **plan: object) -> TaskOutcome:
+        """Run one task over records, handed to it in batches of `batch_records`."""
+        task = FanOutTask(self.plan(**plan))
         batches = (as_batch(records[at : at + batch_records]) for at in range(0, len(records), batch_records))
         reports = (row for batch in task(batches) for row in batch.column("report").to_pylist())
         return TaskOutcome(self.store, decode_reports(reports))

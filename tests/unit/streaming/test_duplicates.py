@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gamelake.ledger.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange
 from gamelake.model.errors import SplitPartitionError, StoreError
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, events_folder
-from gamelake.storage.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange
-from gamelake.storage.store import Location, Store
-from gamelake.streaming.decision import check_one_task_per_partition
-from gamelake.streaming.dedup_window import DedupLimits, DedupWindow
-from gamelake.streaming.duplicates import worker_memory
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.dedup.window import DedupLimits, DedupWindow
+from gamelake.streaming.dedup.worker_memory import worker_memory
+from gamelake.streaming.driver.decision import check_one_task_per_partition
 from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskReport
-from tests.logged import logged
+from tests.support.logged import logged
 from tests.unit.properties import examples
 from tests.unit.streaming.tasks import (
     KART_TABLE,
@@ -104,7 +104,7 @@ def lake(tmp_path: Path) -> Deduplicated:
 
 
 def sent(event_id: str | None, minutes: float = 0, **changes: str | None) -> KafkaTaskRecord:
-    """An event that Kafka took in so many minutes after noon."""
+    """Return an event that Kafka received some minutes after noon."""
     record = KafkaTaskRecord(value=framed(an_event(eventId=event_id, **changes), game_event_schema(1), schema_id(1)))
     return replace(record, timestamp=NOON + timedelta(minutes=minutes))
 
@@ -318,9 +318,10 @@ def test_events_beyond_the_memory_of_a_worker_are_found_in_scratch_files(tmp_pat
     again = [sent(f"{number}-{each}", minutes=4) for number in range(4) for each in range(5)]
 
     assert ids(lake.attempt([*again, sent("new", minutes=4)])) == ["new"]
-    memory = worker_memory(lake.plan(), lake.lakehouse.store)
+    memory, plan = worker_memory(lake.lakehouse.store, 3, {SEED}), lake.plan()
     assert memory.in_memory <= 3
-    assert memory.events(0, lake.plan().known[0], lake.lakehouse.store).spilled >= 17
+    known = memory.partition(SEED, plan.window_seconds, 0, plan.known[0], lake.lakehouse.store)
+    assert known.spilled >= 17
 
 
 def test_a_missing_file_stops_the_batch_and_the_next_start_continues_without_it(

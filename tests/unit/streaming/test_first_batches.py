@@ -8,16 +8,19 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from gamelake.delta import tables as storage_tables
+from gamelake.delta.columns import delta_schema_json
+from gamelake.delta.data_files import write_rows
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import open_table
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import OffsetRange
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import game_table
-from gamelake.storage import tables as storage_tables
-from gamelake.storage.data_files import write_rows
-from gamelake.storage.manifests import OffsetRange, TableFiles
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
-from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.decision import Decision
-from gamelake.streaming.flood import FloodBreaker, FloodLimit
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.driver.batch import FanOut, OpenStream
+from gamelake.streaming.driver.decision import Decision
+from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
 from tests.unit.streaming.streams import TOPIC_ID, StandingTopic, a_stream, location_of, log_batch
 
 # As many requests as are made to a local disk at once.
@@ -46,13 +49,18 @@ class OneRowEach:
         taken = OffsetRange(partition=0, first=0, last=len(TABLES) - 1, records=len(TABLES))
         return Decision((taken,), entries, {}, {}, ())
 
+    def learn(self, columns: object) -> bool:
+        """Keep the columns."""
+        del columns
+        return False
+
 
 def take(folder: Path, batch: int) -> None:
     """Take a batch by a new driver."""
     stream = a_stream(folder)
     generation = stream.open(TOPIC_ID)
     log_batch(folder, generation, batch, {0: 8})
-    with DeltaTables(location_of(folder)) as tables:
+    with stream_tables(location_of(folder)) as tables:
         source = OpenStream(stream, generation, tables, cast("Any", StandingTopic()))
         decider = cast("Any", OneRowEach(Store(location_of(folder))))
         FanOut(source, decider, FloodBreaker(FloodLimit(1, 1)), Failpoints())(cast("Any", None), batch)

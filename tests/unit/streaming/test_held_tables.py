@@ -1,34 +1,46 @@
-"""A table that refuses a batch is held back; all others go on, and it catches up once it is corrected."""
+"""A table that refuses a batch is held back; all others continue, and it catches up once it is corrected."""
 
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.columns import delta_schema_json
+from gamelake.delta.data_files import write_rows
+from gamelake.delta.log.codec import Action, encode_entry, entry_path, entry_versions, object_path
+from gamelake.delta.log.table_log import TableLog
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import open_table
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import BatchManifest, OffsetRange
+from gamelake.ledger.reconciliation import reconcile
 from gamelake.maintenance.manifest_compaction import ManifestCompaction
 from gamelake.maintenance.vacuum import TableVacuum
+from gamelake.model.errors import TableRefusedError
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, Horizon, game_table
+from gamelake.objects.store import Store
 from gamelake.observability.health import HealthVerdict, examine_held_tables
-from gamelake.storage.data_files import write_rows
-from gamelake.storage.delta_log import Action, encode_entry, entry_path, entry_versions, object_path
-from gamelake.storage.manifests import BatchManifest, OffsetRange, TableFiles
-from gamelake.storage.reconciliation import reconcile
-from gamelake.storage.store import Store
-from gamelake.storage.table_log import TableLog
-from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
-from gamelake.streaming import batch_commits
-from gamelake.streaming.batch_commits import BatchCommits
+from gamelake.recovery.stuck_decisions import StuckDecisions
+from gamelake.streaming.driver import batch_commits
+from gamelake.streaming.driver.batch_commits import BatchCommits
+from gamelake.streaming.driver.runner import finish_last_batch
+from gamelake.streaming.driver.stream import Stream
 from gamelake.streaming.files.decider import uncommitted_silver_files
-from gamelake.streaming.runner import finish_last_batch
-from gamelake.streaming.stream import Stream
-from tests.logged import logged
+from tests.support.logged import logged
+from tests.unit.properties import examples
+from tests.unit.streaming.damaged_logs import DAMAGED_ENTRIES, MISSING
 from tests.unit.streaming.streams import TOPIC, TOPIC_ID, FailingStore, location_of
 
 ARCHERY, BINGO = game_table("archery"), game_table("bingo")
@@ -45,7 +57,7 @@ class Driver:
     def __init__(self, folder: Path, store: Store | None = None) -> None:
         self.store = store or Store(location_of(folder))
         self.stream = Stream(self.store, "ingest_events", TOPIC)
-        self.tables = DeltaTables(location_of(folder))
+        self.tables = stream_tables(location_of(folder))
         finish_last_batch(self.stream, self.tables)
         self.generation = self.stream.open(TOPIC_ID)
         self.commits = BatchCommits(self.stream, self.tables)
@@ -245,6 +257,96 @@ def test_a_table_with_a_column_of_another_type_is_held_back_too(tmp_path: Path) 
     assert "score" in driver.stream.held.all()[BINGO].reason
 
 
+@pytest.mark.parametrize("damage", [MISSING, *DAMAGED_ENTRIES])
+def test_a_table_that_lacks_an_entry_of_its_log_holds_up_no_other_table_at_the_next_starts(
+    tmp_path: Path, damage: str
+) -> None:
+    driver = Driver(tmp_path)
+    for batch in range(3):
+        driver.take(batch)
+    damaged = entry_path(BINGO, 1)
+    whole = driver.store.get(damaged) or b""
+    driver.store.delete(damaged)
+    if damage in DAMAGED_ENTRIES:
+        driver.store.put(damaged, DAMAGED_ENTRIES[damage])
+
+    for batch in (3, 4):
+        Driver(tmp_path).take(batch)
+
+    assert ids(driver.store, ARCHERY) == once("archery", range(5))
+    driver.store.put(damaged, whole)
+    Driver(tmp_path).take(5)
+    assert ids(driver.store, BINGO) == once("bingo", range(6))
+    assert driver.stream.held.all() == {}
+
+
+@pytest.mark.parametrize("damage", DAMAGED_ENTRIES)
+def test_a_damaged_entry_of_another_writer_holds_up_no_other_table_of_a_running_driver(
+    tmp_path: Path, damage: str
+) -> None:
+    driver = Driver(tmp_path)
+    driver.take(0)
+    driver.store.put(entry_path(BINGO, 1), DAMAGED_ENTRIES[damage])
+
+    for batch in (1, 2):
+        driver.take(batch)
+
+    assert ids(driver.store, ARCHERY) == once("archery", range(3))
+    driver.store.put(entry_path(BINGO, 1), encode_entry([CORRECTED]))
+    Driver(tmp_path).take(3)
+    assert ids(driver.store, BINGO) == once("bingo", range(4))
+
+
+def test_no_batch_is_appended_to_a_table_that_an_earlier_one_waits_for(driver: Driver) -> None:
+    driver.take(1)
+    driver.take(2)
+    commit(driver.store, BINGO, CORRECTED)
+    second = driver.stream.manifests.read(2)
+    assert second is not None
+    (entry,) = (each for each in second.tables if each.table == BINGO)
+
+    with pytest.raises(TableRefusedError, match="waits for batch 1 of ingest_events"):
+        stream_tables(driver.store.location).append(entry, second.transaction)
+
+    driver.take(3)
+    assert ids(driver.store, BINGO) == once("bingo", range(4))
+
+
+class Step(StrEnum):
+    """What may happen to a lakehouse between two batches, and in a batch."""
+
+    TEXT = "a batch whose score is a text"
+    NUMBER = "a batch whose score is a number"
+    REFUSE = "another program switches a feature on"
+    CORRECT = "another program switches it off"
+    RESTART = "the driver starts again"
+    COMMIT_STUCK = "an operator commits what is stuck"
+
+
+@given(steps=st.lists(st.sampled_from(Step), max_size=12))
+@examples(40)
+def test_whatever_happens_to_a_table_no_row_is_lost_or_doubled(steps: list[Step]) -> None:
+    with TemporaryDirectory() as folder:
+        driver, batches = Driver(Path(folder)), 0
+        driver.take(0)
+        for step in (*steps, Step.CORRECT, Step.COMMIT_STUCK, Step.RESTART):
+            match step:
+                case Step.TEXT | Step.NUMBER:
+                    batches += 1
+                    driver.take(batches, bingo=7 if step is Step.NUMBER else "")
+                case Step.REFUSE | Step.CORRECT:
+                    commit(driver.store, BINGO, REFUSED if step is Step.REFUSE else CORRECTED)
+                case Step.RESTART:
+                    driver = Driver(Path(folder))
+                case Step.COMMIT_STUCK:
+                    StuckDecisions(driver.store, stream_tables(driver.store.location)).release()
+
+        assert driver.stream.held.all() == {}
+        for table, game in ((ARCHERY, "archery"), (BINGO, "bingo")):
+            assert ids(driver.store, table) == once(game, range(batches + 1))
+        assert reconcile(driver.store).problems == []
+
+
 def test_a_batch_that_another_process_holds_back_is_not_overtaken(driver: Driver, tmp_path: Path) -> None:
     slow = Driver(tmp_path)
     driver.take(1)
@@ -328,6 +430,48 @@ def test_an_outage_of_the_store_holds_no_table_back(driver: Driver, monkeypatch:
             driver.take(1)
 
     assert driver.stream.held.all() == {}
+    assert failures
+    driver.take(1)
+    assert ids(driver.store, ARCHERY) == once("archery", range(2))
+
+
+def test_an_outage_while_a_table_catches_up_is_counted_as_a_failed_commit(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.take(1)
+    commit(driver.store, BINGO, CORRECTED)
+    append = driver.tables.append
+
+    def no_bingo(entry: TableFiles, transaction: BatchTransaction) -> object:
+        if entry.table == BINGO:
+            raise ConnectionError("no object store")
+        return append(entry, transaction)
+
+    failures: list[str] = []
+    driver.commits = BatchCommits(driver.stream, driver.tables, on_failure=lambda: failures.append("commit"))
+    with monkeypatch.context() as during:
+        during.setattr(driver.tables, "append", no_bingo)
+        with pytest.raises(ConnectionError):
+            driver.take(2)
+
+    assert failures == ["commit"]
+    driver.take(2)
+    assert ids(driver.store, BINGO) == once("bingo", range(3))
+
+
+def test_an_erasure_that_fails_after_a_late_commit_is_counted_as_a_failed_commit(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: object) -> None:
+        raise ConnectionError("no object store")
+
+    failures: list[str] = []
+    driver.commits = BatchCommits(driver.stream, driver.tables, on_failure=lambda: failures.append("commit"))
+    with monkeypatch.context() as during:
+        during.setattr(batch_commits, "erase_again", unreachable)
+        with pytest.raises(ConnectionError):
+            driver.take(1)
+
     assert failures
     driver.take(1)
     assert ids(driver.store, ARCHERY) == once("archery", range(2))

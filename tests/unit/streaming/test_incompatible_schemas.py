@@ -1,11 +1,16 @@
 """An incompatible schema rejects only that game's records of that schema."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from gamelake.model.naming import DEAD_LETTERS
+from gamelake.contract.games import GamesContract, GameSpec
+from gamelake.delta.appends import columns_of
+from gamelake.delta.columns import conflicts
+from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_of
+from tests.support.logged import logged
 from tests.unit.streaming.tasks import (
     KART_TABLE,
     YETI_TABLE,
@@ -66,6 +71,39 @@ def test_the_type_in_the_table_takes_precedence(lakehouse: TaskLakehouse) -> Non
 
     assert [row["score"] for row in outcome.rows(KART_TABLE)] == ["five"]
     assert dict(outcome.dead_letters) == {"incompatible_schema": 1}
+
+
+@pytest.mark.parametrize("games", [1, 5, 20])
+def test_tasks_run_twice_for_conflicts_in_any_number_of_tables(
+    tmp_path: Path, games: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    specs = tuple(GameSpec(name=f"game_{number}", match=(f"Game {number}",)) for number in range(games))
+    lakehouse = TaskLakehouse(tmp_path, GamesContract(games=specs))
+    tasks = [
+        [
+            replace(_record(lakehouse, text, under, score=score, gameName=f"Game {number}"), partition=partition)
+            for number in range(games)
+        ]
+        for partition, (text, under, score) in enumerate([(_SCORE_AS_NUMBER, 50, 5), (_SCORE_AS_TEXT, 51, "five")])
+    ]
+
+    decision = lakehouse.decide([numbered(records) for records in tasks])
+
+    assert decision.dead_letters == {"incompatible_schema": games}
+    assert len([entry for entry in decision.tables if game_of(entry.table)]) == games
+    assert len(logged(caplog, "tasks_run_again")) == 1
+
+
+def test_a_table_whose_columns_another_program_has_changed_refuses_the_batch_alone(lakehouse: TaskLakehouse) -> None:
+    changed = pa.schema([("event_name", pa.int64())])
+
+    decision = lakehouse.decide([[a_record(1)]], schemas={SILVER_EVENTS: changed})
+
+    refused = {entry.table for entry in decision.tables if conflicts(changed, columns_of(entry))}
+    assert SILVER_EVENTS in refused
+    assert {entry.table: entry.rows for entry in decision.tables} == dict.fromkeys(
+        (BRONZE_EVENTS, SILVER_EVENTS, KART_TABLE), 1
+    )
 
 
 @pytest.mark.parametrize("batch_records", [1, 10])

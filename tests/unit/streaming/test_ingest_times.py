@@ -1,14 +1,17 @@
 """The ingest time of a row: the sender's if plausible, else Kafka's, and never later than the batch's planning."""
 
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from gamelake.model.naming import SILVER_EVENTS
+from gamelake.streaming.files.arrivals.notifications import ObjectName
 from gamelake.streaming.files.coordinates import ObjectPosition, object_coordinates
-from gamelake.streaming.files.notifications import ObjectName
+from gamelake.streaming.kafka.consumers import arrival_times
 from gamelake.streaming.plan import NO_CLOCK
 from tests.unit.streaming.tasks import KART_TABLE, NOON, KafkaTaskRecord, TaskLakehouse, a_record, compiled, framed
 
@@ -83,11 +86,14 @@ def test_a_producer_whose_clock_is_ahead_cannot_move_the_ingest_time_beyond_the_
     ), "a driver whose clock is minutes behind must not change when events arrived"
 
 
-def test_a_record_without_a_timestamp_is_taken_in_when_its_batch_was_planned(lakehouse: TaskLakehouse) -> None:
-    now = datetime.now(NOON.tzinfo)
-    record = replace(a_record(1, eventTime=now.isoformat()), timestamp=None)
+def test_a_record_without_a_timestamp_arrives_when_it_is_read() -> None:
+    before = time.time_ns() // 1000
+    given = pa.array([None, -1, 0, 1, 2**63 - 1], pa.int64())
 
-    assert _ingest_time(lakehouse, record, clock=_microseconds(now - _HOUR)) == now - _HOUR
+    found = arrival_times(given).cast(pa.int64()).to_pylist()
+
+    assert found[3] == 1000
+    assert all(before - 1000 <= found[place] <= time.time_ns() // 1000 for place in (0, 1, 2, 4))
 
 
 def test_events_of_a_file_arrive_when_its_notification_does_however_often_they_are_read(

@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gamelake.contract.games import GamesContract
+from gamelake.contract.messages import MappedColumn, MessageSpec
 from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.model.errors import ContractError
-from gamelake.model.games import GamesContract
-from gamelake.model.messages import MappedColumn, MessageSpec
 from gamelake.model.naming import DEAD_LETTERS, SILVER_EVENTS
-from gamelake.storage.store import Location, Store
+from gamelake.objects.store import Location, Store
 from gamelake.streaming.message_mapping import load_event_contract
 from gamelake.streaming.rules import known_columns
 from tests.unit.streaming.tasks import (
@@ -158,7 +158,7 @@ def test_a_rule_may_name_a_field_of_a_mapped_message_before_its_first_record(tmp
 
 @pytest.mark.parametrize(
     ("sql", "problem"),
-    [("laps +", "is no SQL expression"), ("(SELECT 1)", "queries another table"), ("now()", "not deterministic")],
+    [("laps +", "is not a SQL expression"), ("(SELECT 1)", "queries another table"), ("now()", "not deterministic")],
 )
 def test_sql_that_is_no_expression_of_one_row_is_rejected_at_the_start(sql: str, problem: str, tmp_path: Path) -> None:
     contract = {

@@ -2,12 +2,12 @@
 
 import pytest
 
+from gamelake.ledger.manifests import BatchManifest, OffsetRange
 from gamelake.model.errors import CheckpointError, DeadLetterFloodError, OffsetGapError
-from gamelake.storage.manifests import BatchManifest, OffsetRange
-from gamelake.streaming.batch_records import shared_out
-from gamelake.streaming.flood import FloodBreaker, FloodLimit
-from gamelake.streaming.kafka_consumers import PartitionRange
-from gamelake.streaming.kafka_source import PlannedOffsets, check_same_offsets, taken_offsets
+from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
+from gamelake.streaming.kafka.batch_records import shared_out
+from gamelake.streaming.kafka.consumers import PartitionRange
+from gamelake.streaming.kafka.source import PlannedOffsets, check_same_offsets, taken_offsets
 from gamelake.streaming.plan import merge_offsets
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from gamelake.layers.silver import COMMON_SCHEMA
+from gamelake.ledger.manifests import Judged
 from gamelake.model.errors import BrokenRuleError
 from gamelake.model.naming import BRONZE_EVENTS, QUARANTINE, SILVER_EVENTS
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.judging import merge_judged, require_no_failures
 from gamelake.quality.rules import load_rules
-from gamelake.storage.manifests import Judged
 from gamelake.streaming.plan import DedupPlan
 from tests.unit.quality.rules_and_rows import a_rule, written
 from tests.unit.streaming.tasks import KART_TABLE, YETI_TABLE, TaskLakehouse, TaskOutcome, a_record, an_event, numbered

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from gamelake.model.errors import AnotherDriverError, GamelakeError, OffsetGapError, StoreError
-from gamelake.streaming import runner
+from gamelake.streaming.driver import runner
 
 
 @dataclass(frozen=True)

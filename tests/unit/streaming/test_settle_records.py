@@ -13,22 +13,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gamelake.delta.columns import delta_schema_json
+from gamelake.delta.data_files import DataFile, encode_parquet
+from gamelake.delta.table_files import TableFiles
+from gamelake.delta.tables import open_table
+from gamelake.ledger.generations import Generation
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import Manifests, OffsetRange
+from gamelake.ledger.settle_records import CLEAN_UP_EVERY, KEPT_RECORDS, SettleRecords
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SETTLE_RECORDS, SILVER_EVENTS, checkpoint_path
-from gamelake.storage.data_files import DataFile, encode_parquet
-from gamelake.storage.generations import Generation
-from gamelake.storage.manifests import Manifests, OffsetRange, TableFiles
-from gamelake.storage.settle_records import CLEAN_UP_EVERY, KEPT_RECORDS, SettleRecords
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables, delta_schema_json, open_table
-from gamelake.streaming import runner
-from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.cross_source import ConcurrentStream
-from gamelake.streaming.decision import Decision
-from gamelake.streaming.flood import FloodBreaker, FloodLimit
-from gamelake.streaming.runner import finish_last_batch
-from gamelake.streaming.stream import Stream
-from tests.interrupted_store import InterruptedStore
+from gamelake.objects.store import Store
+from gamelake.streaming.dedup.cross_source import ConcurrentStream
+from gamelake.streaming.driver import runner
+from gamelake.streaming.driver.batch import FanOut, OpenStream
+from gamelake.streaming.driver.decision import Decision
+from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
+from gamelake.streaming.driver.runner import finish_last_batch
+from gamelake.streaming.driver.stream import Stream
+from tests.support.interrupted_store import InterruptedStore
 from tests.unit.streaming.streams import TOPIC, TOPIC_ID, FailingStore, StandingTopic, location_of, log_batch
 
 KAFKA, FILES = "ingest_events", "ingest_files"
@@ -51,6 +54,11 @@ class EventsDecider:
         taken = OffsetRange(partition=0, first=0, last=len(records) - 1, records=len(records))
         return Decision((taken,), (entry,) if new else (), {}, {"archery": len(records) - len(new)}, ())
 
+    def learn(self, columns: object) -> bool:
+        """Keep the columns."""
+        del columns
+        return False
+
 
 class Driver:
     """A driver of one stream; the other stream writes the same tables."""
@@ -59,7 +67,7 @@ class Driver:
         self._folder = folder
         store = store or Store(location_of(folder))
         self.stream = Stream(store, name, TOPIC)
-        self._tables = DeltaTables(location_of(folder))
+        self._tables = stream_tables(location_of(folder))
         finish_last_batch(self.stream, self._tables)
         self._generation = self.stream.open(TOPIC_ID)
         source = OpenStream(self.stream, self._generation, self._tables, cast("Any", StandingTopic()))
@@ -276,7 +284,7 @@ def test_a_batch_that_another_driver_decides_during_a_start_is_committed_before_
     monkeypatch.setattr(Stream, "open", after_a_decision)
     monkeypatch.setattr(runner, "SourceTopic", lambda *_: StandingTopic())
     settings = cast("Any", SimpleNamespace(kafka=None, topic=TOPIC, stream=KAFKA))
-    with DeltaTables(location_of(tmp_path)) as tables:
+    with stream_tables(location_of(tmp_path)) as tables:
         source = runner.prepare(settings, store, tables)
 
     assert source.generation.first_batch == 2
@@ -297,7 +305,7 @@ def test_a_stream_without_a_concurrent_one_needs_no_right_on_settle_records(tmp_
     Driver(tmp_path, KAFKA, FILES)
     Driver(tmp_path, FILES, KAFKA).take(0, "a")
     stream = Stream(RefusingStore(location_of(tmp_path)), "live_ops", TOPIC)
-    with DeltaTables(location_of(tmp_path)) as tables:
+    with stream_tables(location_of(tmp_path)) as tables:
         finish_last_batch(stream, tables, has_concurrent_stream=False)
 
         with pytest.raises(PermissionError):

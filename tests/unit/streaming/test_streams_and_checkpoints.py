@@ -8,16 +8,16 @@ from typing import Any, cast
 import pytest
 from msgspec import structs
 
+from gamelake.ledger.generations import Generation
+from gamelake.ledger.held_tables import stream_tables
 from gamelake.model.errors import AnotherDriverError, CheckpointError, TopicRecreatedError
 from gamelake.model.failpoints import Failpoints
-from gamelake.storage.generations import Generation
-from gamelake.storage.store import Store
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.batch import FanOut, OpenStream
-from gamelake.streaming.checkpoint import CheckpointState
-from gamelake.streaming.kafka_consumers import PartitionRange
-from gamelake.streaming.stream import Stream
-from tests.interrupted_store import InterruptedStore
+from gamelake.objects.store import Store
+from gamelake.streaming.driver.batch import FanOut, OpenStream
+from gamelake.streaming.driver.checkpoint import CheckpointState
+from gamelake.streaming.driver.stream import Stream
+from gamelake.streaming.kafka.consumers import PartitionRange
+from tests.support.interrupted_store import InterruptedStore
 from tests.unit.streaming.streams import (
     NEW_TOPIC_ID,
     TOPIC,
@@ -239,7 +239,7 @@ def test_a_recreated_topic_is_read_from_its_beginning_on_request(running: Genera
 
 def test_two_processes_can_not_start_the_same_generation(tmp_path: Path, stream: Stream) -> None:
     class LateStore(Store):
-        """Sees nothing of what others did since it was opened."""
+        """Sees nothing that others did since it was opened."""
 
         def paths(self, prefix: str) -> list[str]:
             return []
@@ -286,7 +286,7 @@ def test_a_batch_that_another_driver_has_decided_stops_this_one(
     log_batch(tmp_path, running, 2, {0: 40})
     # A batch that is decided already needs neither records nor a decider.
     nothing = cast("Any", None)
-    with DeltaTables(location_of(tmp_path)) as tables:
+    with stream_tables(location_of(tmp_path)) as tables:
         body = FanOut(OpenStream(stream, running, tables, nothing), nothing, nothing, Failpoints())
 
         with pytest.raises(AnotherDriverError, match="two drivers run"):

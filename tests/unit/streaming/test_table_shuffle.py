@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gamelake.contract.games import load_games
 from gamelake.model.errors import StoreError
-from gamelake.model.games import load_games
 from gamelake.model.naming import game_table
-from gamelake.storage.store import Location, Store
-from gamelake.streaming import table_shuffle
-from gamelake.streaming.chunk import ChunkWriter, TableDay
+from gamelake.objects.store import Location, Store
 from gamelake.streaming.plan import ShuffleFile, TaskPlan, WrittenFile
-from gamelake.streaming.table_shuffle import MergingTask, remove_leftovers, shares, write_shuffle_file
+from gamelake.streaming.tasks import table_shuffle
+from gamelake.streaming.tasks.chunk import ChunkWriter, TableDay
+from gamelake.streaming.tasks.table_shuffle import MergingTask, remove_leftovers, shares, write_shuffle_file
 from tests.unit.properties import examples
 
 CONTRACT = load_games(Path(__file__).parents[3] / "contracts/games.yaml")
@@ -45,7 +45,7 @@ class Shuffle:
         return written
 
     def merge(self, files: list[ShuffleFile], most_bytes: int = 2**20) -> list[WrittenFile]:
-        """Merge all tables, in shares of so many bytes."""
+        """Merge all tables, in shares of at most `most_bytes` bytes."""
         encoded = MergingTask(self.plan, files)(shares(files, most_bytes))
         return [file for each in encoded for file in msgspec.msgpack.decode(each, type=list[WrittenFile])]
 

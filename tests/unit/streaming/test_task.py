@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from obstore.exceptions import BaseError
 
-from gamelake.model.games import AmountLimits, EventTimeLimits, GamesContract, GameSpec, PartitionColumn, UnlistedGames
+from gamelake.contract.games import (
+    AmountLimits,
+    EventTimeLimits,
+    GamesContract,
+    GameSpec,
+    PartitionColumn,
+    UnlistedGames,
+)
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS
 from gamelake.streaming.plan import ChunkLimits
 from tests.unit.properties import examples
@@ -200,13 +207,6 @@ def test_the_contract_sets_the_limits_of_event_times(tmp_path: Path) -> None:
     outcome = lakehouse.run(numbered(a_record(1, eventTime=time) for time in times))
 
     assert [row["kafka_offset"] for row in outcome.rows(KART_TABLE)] == [0, 2]
-
-
-def test_a_record_without_a_kafka_timestamp_is_ingested(lakehouse: TaskLakehouse) -> None:
-    outcome = lakehouse.run([replace(a_spoiled_record(), timestamp=None)])
-
-    (row,) = outcome.rows(BRONZE_EVENTS)
-    assert (row["kafka_timestamp"], row["ingest_date"]) == (None, "1970-01-01")
 
 
 def test_an_unlisted_game_is_dead_lettered(lakehouse: TaskLakehouse) -> None:

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from obstore.exceptions import BaseError
 
-from gamelake.storage.store import Location, Store
-from gamelake.streaming.chunk import Uploads
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.tasks.chunk import Uploads
 
 _CONTENT = pa.py_buffer(b"rows")
 

@@ -12,19 +12,17 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.model.games import GamesContract, GameSpec, PartitionColumn, load_games
+from gamelake.contract.games import GamesContract, GameSpec, PartitionColumn
+from gamelake.delta.appends import BatchTransaction
+from gamelake.ledger.held_tables import stream_tables
 from gamelake.model.naming import DEAD_LETTERS, SILVER_EVENTS
+from gamelake.scans.sql_engine import without_zones
+from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.refresh import Refreshed
 from gamelake.serving.gold.runner import GoldTables, attempt
-from gamelake.serving.kpis.aggregation import aggregate
-from gamelake.serving.kpis.day_tables import DayTable
-from gamelake.serving.kpis.definitions import ALL, ExactUpTo
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.sql_engine import without_zones
-from gamelake.storage.tables import DeltaTables
-from gamelake.streaming.table_columns import TableColumns
+from gamelake.serving.kpis.refresh import KpiRefresh
+from gamelake.streaming.driver.table_columns import TableColumns
 from tests.unit.properties import examples
-from tests.unit.serving.kpis.kpi_facts import facts_from
 from tests.unit.streaming.tasks import (
     KART,
     KART_TABLE,
@@ -42,7 +40,7 @@ Read = Callable[[Path], list[Json]]
 def commit(lakehouse: TaskLakehouse, outcome: TaskOutcome, batch: int = 0) -> None:
     """Commit what a task wrote to all tables, as the driver does."""
     entries = TableColumns({}).agree(outcome.files)
-    with DeltaTables(lakehouse.location) as tables:
+    with stream_tables(lakehouse.location) as tables:
         for entry in entries:
             tables.append(entry, BatchTransaction("test", batch))
 
@@ -61,7 +59,9 @@ def by_duckdb(table: Path) -> list[Json]:
 
 
 @pytest.mark.parametrize("read", [by_delta_rs, by_duckdb])
-def test_an_empty_partition_value_is_null_in_both_tables(read: Read, tmp_path: Path) -> None:
+def test_an_empty_text_of_a_common_column_is_null_in_both_tables_whether_it_partitions_one_or_not(
+    read: Read, tmp_path: Path
+) -> None:
     kart = GameSpec(name=KART.name, match=KART.match, partition_by=BY)
     yeti = GameSpec(name="yeti_ski", match=("Yeti Ski",))
     lakehouse = TaskLakehouse(tmp_path, GamesContract(games=(kart, yeti)))
@@ -77,7 +77,7 @@ def test_an_empty_partition_value_is_null_in_both_tables(read: Read, tmp_path: P
 
     of_game = [("Kart Rumble", name or None, platform or None) for name, platform in names]
     assert values(KART_TABLE) == of_game
-    assert values(SILVER_EVENTS) == [*of_game, ("Yeti Ski", "", "")]
+    assert values(SILVER_EVENTS) == [*of_game, ("Yeti Ski", None, None)]
 
 
 TEXTS = st.one_of(
@@ -136,7 +136,7 @@ def test_no_value_that_the_contract_lets_in_stops_anything(
 ) -> None:
     kart = GameSpec(name=KART.name, match=KART.match, partition_by=BY)
     yeti = GameSpec(name="yeti_ski", match=("Yeti Ski",))
-    contract = msgspec.structs.replace(load_games(Path("contracts/games.yaml")), games=(kart, yeti))
+    contract = msgspec.structs.replace(load_gold(Path("contracts/games.yaml")), games=(kart, yeti))
     folder = tmp_path_factory.mktemp("values")
     lakehouse = TaskLakehouse(folder, contract)
     good = a_record(1, gameName="Yeti Ski", eventName="purchase", eventParams={"amount": 0.1})
@@ -156,9 +156,8 @@ def test_no_value_that_the_contract_lets_in_stops_anything(
     assert [each for each in refreshed if not isinstance(each, Refreshed)] == []
     (player,) = by_delta_rs(folder / "gold/yeti_ski_player_agg")
     assert player["bookings"] == Decimal("0.1")
-    tables_of_kpis = {each.name: DayTable(lakehouse.store, each, "test", ()) for each in ALL}
-    found = aggregate(tables_of_kpis, ExactUpTo(), facts_from(DeltaTable(folder / SILVER_EVENTS).to_pyarrow_table()), 0)
-    (day,) = [row for row in found.rows["kpi_daily"].to_pylist() if row["game_name"] == "Yeti Ski"]
+    assert KpiRefresh(lakehouse.store)().failed == ()
+    (day,) = [row for row in by_delta_rs(folder / "gold/kpi_daily") if row["game_name"] == "Yeti Ski"]
     assert (day["events"], day["bookings"]) == (1, Decimal("0.1"))
 
 

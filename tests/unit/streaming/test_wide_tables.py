@@ -6,13 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from gamelake.model.games import load_games
+from gamelake.contract.games import load_games
+from gamelake.delta.appends import BatchTransaction
+from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.model.naming import game_table
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables, open_table
-from gamelake.streaming.chunk import ChunkWriter, TableDay
-from gamelake.streaming.table_columns import TableColumns
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.driver.table_columns import TableColumns
+from gamelake.streaming.tasks.chunk import ChunkWriter, TableDay
 
 CONTRACT = load_games(Path(__file__).parents[3] / "contracts/games.yaml")
 TABLE = game_table("kart_rumble")

@@ -1,5 +1,6 @@
 """Each content of an object is read once, however often and in any order it is notified."""
 
+import json
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelake.model.dead_letter_reasons import DeadLetterReason
-from gamelake.storage.store import Location, Store
-from gamelake.streaming.files.changes import ObjectChange, value_of
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.files.arrivals.changes import ObjectChange, value_of
 from gamelake.streaming.files.chooser import Chooser, ChosenObjects, OverwritePolicy
-from gamelake.streaming.plan import DedupPlan
+from gamelake.streaming.plan import DedupPlan, clock_now
 from tests.unit.properties import examples
 
 MOMENT = datetime(2026, 11, 22, 10, tzinfo=UTC)
@@ -36,6 +37,12 @@ def chosen(
             "value": pa.array(values, pa.binary()),
         }
     )
+    return choose(folder, table, overwritten, prefix)
+
+
+def choose(
+    folder: Path, table: pa.Table, overwritten: OverwritePolicy = OverwritePolicy.READ, prefix: str = ""
+) -> ChosenObjects:
     store = Store(Location(uri=f"file://{folder}"))
     return Chooser(LANDING, prefix, overwritten, store).choose(table, PLAN)
 
@@ -91,3 +98,34 @@ def test_a_record_that_is_no_notification_is_a_dead_letter_with_its_bytes(tmp_pa
         (DeadLetterReason.BAD_NOTIFICATION, b"nonsense"),
         (DeadLetterReason.BAD_NOTIFICATION, None),
     ]
+
+
+def test_a_notification_with_one_bad_entry_gives_its_other_objects(tmp_path: Path) -> None:
+    entries = (
+        json.loads(change("a"))["Records"] + [{"eventName": "ObjectCreated:Put"}] + json.loads(change("b"))["Records"]
+    )
+    value = json.dumps({"Records": entries}).encode()
+
+    found = chosen(tmp_path, value)
+
+    assert keys(found) == ["a", "b"]
+    assert [(each.reason, each.value, each.position.index) for each in found.rejected] == [
+        (DeadLetterReason.BAD_NOTIFICATION, value, 1)
+    ]
+
+
+@pytest.mark.parametrize("microseconds", [None, -1000, 0, 2**63 - 1, 253_402_300_800_000_000])
+def test_an_impossible_timestamp_of_a_notification_counts_as_now(tmp_path: Path, microseconds: int | None) -> None:
+    table = pa.table(
+        {
+            "partition": pa.array([0], pa.int32()),
+            "offset": pa.array([0], pa.int64()),
+            "timestamp": pa.array([microseconds], pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "value": pa.array([change("a")], pa.binary()),
+        }
+    )
+    before = clock_now()
+
+    [named] = choose(tmp_path, table).objects
+
+    assert before <= named.position.microseconds <= clock_now()

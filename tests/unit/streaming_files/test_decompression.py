@@ -8,14 +8,18 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.streaming.files.fetching import TooLargeFileError, decompressed
-from gamelake.streaming.files.formats.events import UnreadableFileError
+from gamelake.streaming.files.decompression import pieces
+from gamelake.streaming.files.formats.events import TooLargeFileError, UnreadableFileError
 from gamelake.streaming.files.reading import FileFormat, format_of
 from tests.unit.properties import examples
 
 LIMIT = 10**6
 Pack = Callable[[bytes], bytes]
 PACKERS: list[Pack] = [gzip.compress, zstandard.ZstdCompressor(write_checksum=True).compress]
+
+
+def decompressed(stored: bytes, limit: int) -> bytes:
+    return b"".join(pieces(memoryview(stored), limit))
 
 
 @pytest.mark.parametrize("pack", PACKERS)

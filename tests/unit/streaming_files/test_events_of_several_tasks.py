@@ -1,14 +1,17 @@
 """An event that several tasks of a batch have found is kept by the first task."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelake.layers.known_events import Events
-from gamelake.storage.manifests import EventsFile
-from gamelake.storage.store import Location, Store
-from gamelake.streaming.files.decider import events_of_earlier_tasks
+from gamelake.ledger.manifests import EventsFile
+from gamelake.model.errors import StoreError
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.files.claims import events_of_earlier_tasks
 from gamelake.streaming.files.task import FilesReport
 from gamelake.streaming.plan import TaskReport
 from tests.unit.properties import examples
@@ -56,3 +59,12 @@ def test_each_event_is_kept_by_the_first_task_that_has_it(
         claimed = names_of(claims[task_number]) if task_number in claims else []
         assert claimed == sorted(before & set(names))
         before |= set(names)
+
+
+def test_a_batch_is_not_decided_without_the_identities_of_one_of_its_tasks(tmp_path: Path) -> None:
+    store = Store(Location(uri=f"file://{tmp_path}"))
+    reports = [report(store, task_number, 0, {1, 2}) for task_number in range(2)]
+    store.delete("0-0")
+
+    with pytest.raises(StoreError, match="0-0 is missing, though a task has just written it"):
+        events_of_earlier_tasks(store, reports)

@@ -119,6 +119,9 @@ def test_a_line_that_is_an_event_loses_no_value(text: str, event: dict[str, Any]
         b'{"connection_type": "CONNECTION_TYPE_CARRIER_PIGEON"}',
         b'{"event_id": "\xff"}',
         b"[" * 5_000,
+        b'{"attributes": {"a": 1}}',
+        b'{"attributes": {"mode": "hard"}, "purchase": {"price_micros": "yesterday"}}',
+        b'{"event_time": "2026-11-22T10:00:00,5Z"}',
     ],
 )
 def test_a_line_that_is_no_event_alone_becomes_a_dead_letter_with_its_bytes(bad: bytes) -> None:
@@ -127,7 +130,7 @@ def test_a_line_that_is_no_event_alone_becomes_a_dead_letter_with_its_bytes(bad:
     assert read.rejects.rows == [1]
     assert read.values[1].as_py() == bad
     assert len(decoded(read.values.take(pa.array([0, 2])))) == 2
-    # Nothing of what it says is in what is said of it.
+    # The detail has nothing of the file's content.
     assert "yesterday" not in read.rejects.details[0]
 
 
@@ -137,7 +140,10 @@ def test_a_line_that_is_no_event_alone_becomes_a_dead_letter_with_its_bytes(bad:
         b'{"email": "a@b.c"}',
         b'{"event_params": {"ip": "1.2.3.4"}}',
         b'{"event_id": "a", "e-mail": "a@b.c',
-        b'{"attributes": {"a@b.c": 1}}',
+        b'{"event_id": 7, "e-mail": "a@b.c"}',
+        b'{"event_id": {"e-mail": "a@b.c"}}',
+        b'{"experiment_ids": [{"e-mail": "a@b.c"}]}',
+        b'{"attributes": {"a": {"e-mail": "a@b.c"}}}',
     ],
 )
 def test_a_line_with_an_unknown_field_becomes_a_dead_letter_without_its_bytes(bad: bytes) -> None:
@@ -146,6 +152,43 @@ def test_a_line_with_an_unknown_field_becomes_a_dead_letter_without_its_bytes(ba
     assert read.rejects.reasons == [DeadLetterReason.UNKNOWN_FIELD]
     assert read.values[0].as_py() is None
     assert "a@b.c" not in read.rejects.details[0]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"connection_type": "secret"},
+        {"connection_type": "secret - at `$.secret`"},
+        {"event_time": "secret"},
+        {"event_params": {"level": "secret"}},
+        {"error": {"fatal": "secret"}},
+        {"experiment_ids": "secret"},
+        {"purchase": "secret"},
+        {"attributes": {"secret": 7}},
+    ],
+)
+def test_the_detail_of_a_bad_line_names_the_place_and_quotes_no_value(bad: dict[str, Any]) -> None:
+    read = LINES.read([json.dumps(bad).encode(), line()])
+
+    assert read.rejects.reasons == [DeadLetterReason.UNDECODABLE]
+    assert "secret" not in read.rejects.details[0]
+    assert next(iter(bad)) in read.rejects.details[0]
+
+
+@examples(50)
+@given(st.lists(st.binary(max_size=40).filter(lambda text: b"\n" not in text and text.strip()), min_size=1, max_size=6))
+def test_whatever_a_line_contains_its_neighbours_are_events(odd: list[bytes]) -> None:
+    lines = [good for text in odd for good in (text, line())]
+
+    read = LINES.read(lines)
+
+    assert len(read.values) == len(lines)
+    assert all(row % 2 == 0 for row in read.rejects.rows)
+    assert len(decoded(read.values.take(pa.array(range(1, len(lines), 2))))) == len(odd)
+
+
+def read_parquet(content: bytes) -> list[pa.BinaryArray]:
+    return list(parquet.read(memoryview(content), FRAMER, 2**30))
 
 
 def as_delimited(*bodies: bytes) -> bytes:
@@ -162,13 +205,17 @@ def as_delimited(*bodies: bytes) -> bytes:
 @examples(100)
 @given(st.lists(st.binary(max_size=300), max_size=6))
 def test_delimited_messages_are_found_whole(bodies: list[bytes]) -> None:
-    assert delimited.bodies(as_delimited(*bodies)).to_pylist() == bodies
+    content = as_delimited(*bodies)
+
+    for size in (1, 7, len(content) + 1):
+        pieces = [content[start : start + size] for start in range(0, len(content), size)]
+        assert [body for part in delimited.bodies(pieces) for body in part] == bodies
 
 
 @pytest.mark.parametrize("content", [b"\x05abc", b"\xff", b"\xff\xff\xff\xff\xff\xff\x01a", as_delimited(b"abc")[:-1]])
 def test_truncated_delimited_messages_make_the_file_unreadable(content: bytes) -> None:
     with pytest.raises(UnreadableFileError):
-        delimited.bodies(content)
+        list(delimited.bodies([content]))
 
 
 def test_parquet_with_the_contracts_columns_gives_the_events() -> None:
@@ -177,18 +224,18 @@ def test_parquet_with_the_contracts_columns_gives_the_events() -> None:
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_batches([FRAMER.columns(bodies)]), sink)
 
-    [events] = parquet.read(sink.getvalue(), FRAMER)
+    [values] = read_parquet(sink.getvalue())
 
-    assert decoded(events.values) == [*map(plain, whole[1].to_pylist()), as_protobuf({})]
+    assert decoded(values) == [*map(plain, whole[1].to_pylist()), as_protobuf({})]
 
 
 def test_parquet_with_few_columns_is_read_and_the_others_are_empty() -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"event_id": ["a", None], "event_params": [{"level": 3}, None]}), sink)
 
-    [events] = parquet.read(sink.getvalue(), FRAMER)
+    [values] = read_parquet(sink.getvalue())
 
-    assert decoded(events.values) == [as_protobuf({"event_id": "a", "event_params": {"level": 3}}), as_protobuf({})]
+    assert decoded(values) == [as_protobuf({"event_id": "a", "event_params": {"level": 3}}), as_protobuf({})]
 
 
 @pytest.mark.parametrize(
@@ -208,9 +255,50 @@ def test_parquet_with_other_columns_is_unreadable(table: pa.Table) -> None:
     pq.write_table(table, sink)
 
     with pytest.raises(UnreadableFileError) as unreadable:
-        parquet.read(sink.getvalue(), FRAMER)
+        read_parquet(sink.getvalue())
 
     # The text is a dead letter's detail, which quotes no value.
+    assert "secret" not in str(unreadable.value)
+
+
+def test_an_enumeration_of_parquet_is_read_by_name_and_by_number() -> None:
+    names = ["CONNECTION_TYPE_WIFI", None, "CONNECTION_TYPE_CELLULAR"]
+    tables = [
+        pa.table({"connection_type": pa.array(names)}),
+        pa.table({"connection_type": pa.array(names).dictionary_encode()}),
+        pa.table({"connection_type": pa.array(names, pa.large_string())}),
+        pa.table({"connection_type": pa.array([2, None, 1], pa.int64())}),
+    ]
+    found = []
+    for table in tables:
+        sink = io.BytesIO()
+        pq.write_table(table, sink)
+        [values] = read_parquet(sink.getvalue())
+        found.append([row["connection_type"] for row in decoded(values)])
+
+    expected = [
+        row["connection_type"] for row in map(as_protobuf, [{"connection_type": name} for name in names if name])
+    ]
+    assert [[row[0], row[2]] for row in found[:3]] == [expected] * 3
+    assert len({row[1] for row in found}) == 1
+
+
+def test_the_index_that_pandas_writes_into_parquet_is_ignored() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"event_id": ["a"], "__index_level_0__": [3]}), sink)
+
+    [values] = read_parquet(sink.getvalue())
+
+    assert decoded(values) == [as_protobuf({"event_id": "a"})]
+
+
+def test_parquet_with_an_unknown_name_of_an_enumeration_is_unreadable_without_the_name() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"connection_type": ["secret"]}), sink)
+
+    with pytest.raises(UnreadableFileError) as unreadable:
+        read_parquet(sink.getvalue())
+
     assert "secret" not in str(unreadable.value)
 
 
@@ -218,7 +306,7 @@ def test_a_null_in_a_list_of_parquet_is_left_out_and_one_in_a_map_is_an_empty_te
     sink, maps = io.BytesIO(), pa.array([[("a", None)]], pa.map_(pa.string(), pa.string()))
     pq.write_table(pa.table({"experiment_ids": [["a", None, "b"]], "attributes": maps}), sink)
 
-    [events] = parquet.read(sink.getvalue(), FRAMER)
+    [values] = read_parquet(sink.getvalue())
 
     expected = {"experiment_ids": ["a", "b"], "attributes": {"a": ""}}
-    assert decoded(events.values) == [as_protobuf(expected)]
+    assert decoded(values) == [as_protobuf(expected)]

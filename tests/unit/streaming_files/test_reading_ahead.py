@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
+from gamelake.streaming.files.arrivals.landing import LandingBucket
+from gamelake.streaming.files.arrivals.notifications import ObjectName
 from gamelake.streaming.files.coordinates import ObjectPosition
 from gamelake.streaming.files.fetching import Fetcher
-from gamelake.streaming.files.landing import LandingBucket
-from gamelake.streaming.files.notifications import ObjectName
 from gamelake.streaming.files.plan import MIB, FileLimits, NamedObject
-from tests.eventually import eventually
+from tests.support.eventually import eventually
 
 
 class CountingBucket(LandingBucket):
@@ -18,10 +18,10 @@ class CountingBucket(LandingBucket):
         super().__init__(Location(uri=folder.as_uri()))
         self.read_keys: list[str] = []
 
-    def read(self, name: ObjectName, limit: int) -> bytes:
+    def read(self, name: ObjectName, limit: int) -> memoryview:
         """The object's content, shorter than its notification says."""
         self.read_keys.append(name.key)
-        return b"{}"
+        return memoryview(b"{}")
 
 
 def named(number: int, size: int) -> NamedObject:
@@ -31,7 +31,7 @@ def named(number: int, size: int) -> NamedObject:
 
 
 def most_ahead(bucket: CountingBucket, size: int, files: int) -> int:
-    """How many files were fetched, at most, before the one in use was done with."""
+    """Return how many files were fetched, at most, before the one in use was done with."""
     objects = [named(number, size) for number in range(files)]
     most = 0
     for used, _ in enumerate(Fetcher(bucket, FileLimits(), readers=4).files(objects)):

@@ -9,14 +9,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from gamelake.contract.games import load_games
+from gamelake.delta.log.codec import FileEntry
 from gamelake.layers.identity import Identities
 from gamelake.layers.known_events import ANY_TIME, Events
 from gamelake.layers.routing import Router
 from gamelake.model.errors import StoreError
-from gamelake.model.games import load_games
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.storage.delta_log import FileEntry
-from gamelake.storage.store import Location, Store
+from gamelake.objects.store import Location, Store
+from gamelake.streaming.dedup.worker_memory import worker_memory
 from gamelake.streaming.files import silver_ids
 from gamelake.streaming.files.silver_ids import SilverIds
 
@@ -24,13 +25,6 @@ GAMES = load_games(Path("contracts/games.yaml"))
 GAME = GAMES.games[0]
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 IDENTITIES = Identities("seed")
-
-
-@pytest.fixture(autouse=True)
-def _a_new_worker() -> Iterator[None]:
-    silver_ids.forget()
-    yield
-    silver_ids.forget()
 
 
 @pytest.fixture
@@ -53,7 +47,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def land(store: Store, *ids: str, at: datetime = NOON, mode: str = "append") -> int:
-    """Give silver one file with events; gives the version."""
+    """Give silver one file with events. Return the version."""
     rows = pa.table(
         {
             "game_name": [GAME.match[0]] * len(ids),
@@ -66,8 +60,9 @@ def land(store: Store, *ids: str, at: datetime = NOON, mode: str = "append") -> 
     return DeltaTable(table).version()
 
 
-def a_task(store: Store, version: int | None, remembered: int = 1_000) -> SilverIds:
-    return SilverIds(store, version, (), Router(GAMES, frozenset()), IDENTITIES, remembered)
+def a_task(store: Store, version: int | None, in_memory: int = 1_000) -> SilverIds:
+    memory = worker_memory(store, in_memory, {IDENTITIES.seed})
+    return SilverIds(store, version, (), Router(GAMES, frozenset()), IDENTITIES, memory)
 
 
 def has(task: SilverIds, *ids: str, at: datetime = NOON) -> list[bool]:
@@ -84,6 +79,15 @@ def test_an_event_is_found_by_game_and_id_only_in_files_of_its_time(store: Store
 
     assert has(a_task(store, version), "a", "b", "c") == [True, False, False]
     assert len(read) == 1
+
+
+def test_an_event_is_found_in_a_file_whose_bounds_another_writer_has_cut_to_milliseconds(store: Store) -> None:
+    at = NOON + timedelta(microseconds=999_456)
+    # delta-rs writes bounds as Spark does.
+    version = land(store, "a", at=at)
+
+    assert has(a_task(store, version), "a", at=at) == [True]
+    assert has(a_task(store, version), "a", at=at + timedelta(milliseconds=1)) == [False]
 
 
 def test_without_the_table_nothing_is_known(store: Store) -> None:
@@ -112,7 +116,7 @@ def test_files_beyond_the_memory_limit_are_also_read_once(store: Store, read: li
     version = land(store, "c", "d", "e")
 
     for _ in range(2):
-        assert has(a_task(store, version, remembered=3), "a", "c", "x") == [True, True, False]
+        assert has(a_task(store, version, in_memory=3), "a", "c", "x") == [True, True, False]
     assert len(read) == 2
 
 
@@ -124,7 +128,7 @@ def test_a_file_too_large_to_sort_at_once_is_searched_completely(
     ids = list("abcdefghijk")
     version = land(store, *ids)
 
-    assert has(a_task(store, version, remembered=5), "x", *ids, "y") == [False, *([True] * len(ids)), False]
+    assert has(a_task(store, version, in_memory=5), "x", *ids, "y") == [False, *([True] * len(ids)), False]
     assert len(read) == 1
 
 

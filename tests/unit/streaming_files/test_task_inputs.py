@@ -7,8 +7,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.streaming.files.coordinates import MOST_EVENTS, ObjectPosition, notification_of, object_coordinates
-from gamelake.streaming.files.notifications import ObjectName
+from gamelake.ledger.coordinates import MOST_EVENTS
+from gamelake.streaming.files.arrivals.notifications import ObjectName
+from gamelake.streaming.files.coordinates import ObjectPosition, notification_of, object_coordinates
 from gamelake.streaming.files.plan import NamedObject, task_inputs
 from tests.unit.properties import examples
 

@@ -1,4 +1,4 @@
-"""Licences are read from what packages state, and each component needs an allowed one or an exception with a reason."""
+"""Licences are read from packages' metadata, and each component needs an allowed one or an exception with a reason."""
 
 from pathlib import Path
 

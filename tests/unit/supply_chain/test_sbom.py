@@ -1,7 +1,6 @@
 """An SBOM is valid CycloneDX 1.6 and has what locks, jars, crates, Go programs and images are made of."""
 
 import io
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from cyclonedx.model.component import Component, ComponentScope
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from tools.supply_chain import images, jars
+from tools.supply_chain import jars
 from tools.supply_chain.compiled_code import crates, go_modules
 from tools.supply_chain.maven_poms import Coordinates, MavenPoms
 from tools.supply_chain.names_of_licences import license_of
@@ -139,10 +138,18 @@ def test_a_jar_is_named_by_its_properties_its_file_name_or_the_list_of_groups(
     assert jars.read(name, content).coordinates == (Coordinates(*coordinates) if coordinates else None)
 
 
-def test_jars_of_quarkus_are_named_by_its_list() -> None:
-    found = jars.named_by_quarkus([jars.read("org.a.b.c-1.0.jar", jar())], "org.a:b.c::jar:1.0\n")
+def components_of(folder: Path, name: str, content: bytes) -> list[Component]:
+    """The components of a folder with one jar, with the poms of the same folder."""
+    (folder / name).write_bytes(content)
+    return list(jars.components(folder, MavenPoms(folder)))
 
-    assert [one.coordinates for one in found] == [Coordinates("org.a", "b.c", "1.0")]
+
+def test_jars_of_quarkus_are_named_by_its_list(tmp_path: Path) -> None:
+    (tmp_path / "quarkus-app-dependencies.txt").write_text("org.a:b.c::jar:1.0\n")
+
+    (found,) = components_of(tmp_path, "org.a.b.c-1.0.jar", jar())
+
+    assert (found.group, found.name, found.version) == ("org.a", "b.c", "1.0")
 
 
 def test_a_jars_licence_is_that_of_the_nearest_parent_that_has_one(tmp_path: Path) -> None:
@@ -155,7 +162,7 @@ def test_a_jars_licence_is_that_of_the_nearest_parent_that_has_one(tmp_path: Pat
         path.parent.mkdir(parents=True)
         path.write_text(f'<project xmlns="http://maven.apache.org/POM/4.0.0">{body}</project>')
 
-    (found,) = jars.components([jars.read("a-1.jar", jar(**properties("g", "a", "1")))], MavenPoms(tmp_path))
+    (found,) = components_of(tmp_path, "a-1.jar", jar(**properties("g", "a", "1")))
 
     assert licences(found) == ["MIT"]
     assert [one.alg.value for one in found.hashes] == ["SHA-256"]
@@ -164,7 +171,7 @@ def test_a_jars_licence_is_that_of_the_nearest_parent_that_has_one(tmp_path: Pat
 def test_a_jar_without_a_pom_has_the_licence_whose_text_it_contains(tmp_path: Path) -> None:
     content = jar(**properties("g", "a", "1"), **{"META-INF/LICENSE": "Apache License\n Version 2.0, January 2004"})
 
-    (found,) = jars.components([jars.read("a-1.jar", content)], MavenPoms(tmp_path))
+    (found,) = components_of(tmp_path, "a-1.jar", content)
 
     assert licences(found) == ["Apache-2.0"]
 
@@ -176,7 +183,7 @@ def test_the_text_in_a_jar_does_not_outweigh_its_pom(tmp_path: Path) -> None:
         **{"META-INF/maven/g/a/pom.xml": pom, "META-INF/LICENSE": "Apache License, Version 2.0"},
     )
 
-    (found,) = jars.components([jars.read("a-1.jar", content)], MavenPoms(tmp_path))
+    (found,) = components_of(tmp_path, "a-1.jar", content)
 
     assert [getattr(one, "name", "") for one in found.licenses] == ["of our own"]
 
@@ -185,7 +192,7 @@ def test_what_was_copied_into_a_jar_is_a_component_too(tmp_path: Path) -> None:
     pom = {"META-INF/maven/h/b/pom.xml": "<project><licenses><license><name>ISC</name></license></licenses></project>"}
     content = jar(**properties("g", "a", "1"), **properties("h", "b", "2"), **pom)
 
-    own, copied = jars.components([jars.read("a-1.jar", content)], MavenPoms(tmp_path))
+    own, copied = components_of(tmp_path, "a-1.jar", content)
 
     assert (own.name, own.version) == ("a", "1")
     assert (copied.name, copied.version, licences(copied)) == ("b", "2", ["ISC"])
@@ -205,12 +212,15 @@ def test_the_crates_are_those_of_the_lock_without_the_project_itself(tmp_path: P
     assert [one.content for one in found.hashes] == ["a" * 64]
 
 
-def test_a_go_program_lists_the_modules_that_it_was_built_with() -> None:
-    modules = "path\tx.org/a\nmod\tx.org/a\tv1.0.0\th1:=\ndep\tx.org/b/v2\tv2.3.0\th1:=\n"
+def go_program(modules: str) -> bytes:
     text = (b"m" * 16) + modules.encode() + (b"m" * 16)
     header = b"\xff Go buildinf:" + bytes([8, 2]) + bytes(16)
     length = bytes([0x80 | len(text) % 128, len(text) // 128])
-    program = b"\x7fELF" + header + bytes([8]) + b"go1.24.4" + length + text
+    return b"\x7fELF" + header + bytes([8]) + b"go1.24.4" + length + text
+
+
+def test_a_go_program_lists_the_modules_that_it_was_built_with() -> None:
+    program = go_program("path\tx.org/a\nmod\tx.org/a\tv1.0.0\th1:=\ndep\tx.org/b/v2\tv2.3.0\th1:=\n")
 
     found = [one.purl.to_string() for one in go_modules(program) if one.purl]
 
@@ -218,29 +228,28 @@ def test_a_go_program_lists_the_modules_that_it_was_built_with() -> None:
     assert list(go_modules(b"another program")) == []
 
 
-def test_an_images_files_say_what_it_is_made_of() -> None:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, content in {
-            "opt/venv/lib/a-1.dist-info/METADATA": b"Name: a\nVersion: 1\nLicense: BSD\n",
-            "opt/venv/lib/a-1.dist-info/licenses/LICENSE": b"Redistribution and use in source and binary forms",
-            "opt/b/b-1.jar": jar(**properties("g", "b", "1")),
-            "usr/share/doc/tini/copyright": b"Format: x/copyright-format/1.0/\n\nLicense: Expat\n",
-        }.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-    buffer.seek(0)
-    contents = images.ImageContents(["tini\t0.19-3+b8\tamd64\ttini\t0.19-3\tutils"])
+def test_an_images_files_say_what_it_is_made_of(tmp_path: Path) -> None:
+    for name, content in {
+        "packages.tsv": b"tini\t0.19-3+b8\tamd64\ttini\t0.19-3\tutils\n",
+        "opt/venv/lib/a-1.dist-info/METADATA": b"Name: a\nVersion: 1\nLicense: BSD\n",
+        "opt/venv/lib/a-1.dist-info/licenses/LICENSE": b"Redistribution and use in source and binary forms",
+        "opt/b/b-1.jar": jar(**properties("g", "b", "1")),
+        "opt/server/bin/linux-amd64/launcher": go_program("mod\tx.org/a\tv1.0.0\th1:=\n"),
+        "usr/share/doc/tini/copyright": b"Format: x/copyright-format/1.0/\n\nLicense: Expat\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "opt/server/bin/linux-amd64/launcher").chmod(0o755)
 
-    images.read_files(buffer, contents)
-    (tini,) = images.debian_packages(contents)
+    found = list(Sources(REPOSITORY, {}, MavenPoms(tmp_path)).of_image(tmp_path))
 
-    assert [(one.name, one.licence) for one in contents.python] == [("a", "BSD-2-Clause")]
-    assert [one.coordinates for one in contents.jars] == [Coordinates("g", "b", "1")]
-    assert tini.purl is not None
-    assert tini.purl.qualifiers == {"arch": "amd64", "distro": "debian-13", "upstream": "tini@0.19-3"}
-    assert licences(tini) == ["MIT"]
+    assert [(one.purl.to_string(), licences(one)) for one in found if one.purl] == [
+        ("pkg:deb/debian/tini@0.19-3%2Bb8?arch=amd64&distro=debian-13&upstream=tini%400.19-3", ["MIT"]),
+        ("pkg:pypi/a@1", ["BSD-2-Clause"]),
+        ("pkg:maven/g/b@1", []),
+        ("pkg:golang/stdlib@1.24.4", []),
+        ("pkg:golang/x.org/a@v1.0.0", []),
+    ]
 
 
 def test_a_long_or_unknown_licence_is_a_name() -> None:

@@ -80,6 +80,7 @@ def test_versions_are_compared_by_the_rules_of_their_ecosystem(
     [
         ("pkg:cargo/a@1.2.3", "crates.io/a"),
         ("pkg:golang/x.org/a@v1.2.3", "Go/x.org/a"),
+        ("pkg:golang/github.com/IBM/sarama@v1.2.3", "Go/github.com/IBM/sarama"),
         ("pkg:golang/stdlib@1.2.3", "Go/stdlib"),
     ],
 )
@@ -106,6 +107,12 @@ def test_a_version_that_an_advisory_lists_is_affected(tmp_path: Path) -> None:
     folder = database(tmp_path, advisory("PyPI/a", versions=["7.1"]))
 
     assert [one.id for one in result(folder, "pkg:pypi/a@7.1", "pkg:pypi/a@7.2").found] == ["X-1"]
+
+
+def test_an_advisory_with_fields_of_a_later_schema_counts(tmp_path: Path) -> None:
+    folder = database(tmp_path, advisory("PyPI/a", {"introduced": "0"}, of_a_later_schema={"x": 1}))
+
+    assert [one.id for one in result(folder, "pkg:pypi/a@1").found] == ["X-1"]
 
 
 def test_a_withdrawn_advisory_does_not_count(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gamelake.model.aggregates import AggregateSpec, Refresh
+from gamelake.contract.aggregates import AggregateSpec, Refresh
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
 from gamelake.model.options import LineageOptions
+from gamelake.objects.store import Location
 from gamelake.observability.lineage.emitter import lineage_emitter
 from gamelake.observability.lineage.flow import (
     Flow,
@@ -19,7 +20,6 @@ from gamelake.observability.lineage.flow import (
 from gamelake.observability.lineage.gold import flow_of
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import GoldRefresh
-from gamelake.storage.store import Location
 from tests.unit.observability.lineage.tables import lake, make_table
 
 PLAYERS = AggregateSpec(

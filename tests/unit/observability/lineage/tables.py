@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from gamelake.model.naming import LINEAGE_EVENTS
-from gamelake.storage.store import Location
+from gamelake.objects.store import Location
 
 
 def lake(folder: Path) -> Location:

@@ -15,14 +15,14 @@ from obstore.exceptions import BaseError
 from gamelake.model.errors import ContractError, GamelakeError
 from gamelake.model.naming import LINEAGE_EVENTS
 from gamelake.model.options import LineageOptions
+from gamelake.objects.store import Location, Store
 from gamelake.observability.lineage import emitter as emitter_module
 from gamelake.observability.lineage.datasets import Datasets
 from gamelake.observability.lineage.delta_transport import EventRow, EventTable
 from gamelake.observability.lineage.emitter import LineageEmitter, NoOpEmitter, lineage_emitter
 from gamelake.observability.lineage.flow import FilesDataset, Flow, FlowEnd, RunKind, TableDataset, TopicDataset, tables
-from gamelake.storage.store import Location, Store
-from tests.eventually import eventually
-from tests.logged import logged
+from tests.support.eventually import eventually
+from tests.support.logged import logged
 from tests.unit.observability.lineage.tables import events, lake, make_table, types
 
 

@@ -3,11 +3,16 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gamelake.model.aggregates import AggregateSpec, Refresh
+import msgspec
+
+from gamelake.contract.aggregates import AggregateSpec, Refresh
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.errors import RegistryUnavailableError
 from gamelake.model.options import LineageOptions
 from gamelake.observability.lineage import job_flows
 from gamelake.observability.lineage.flow import (
+    ColumnOrigin,
     FilesDataset,
     Flow,
     FlowEnd,
@@ -23,7 +28,6 @@ from gamelake.privacy.erasure_records import ErasedTable, ErasureDone
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
 from gamelake.serving.gold.runner import FailedRefresh
-from gamelake.storage.manifests import BatchManifest, TableFiles
 from tests.unit.observability.lineage.tables import lake
 
 SPEC = AggregateSpec(
@@ -131,6 +135,16 @@ def test_a_gold_column_comes_from_the_columns_that_its_sql_names() -> None:
         "sessions": [("event_name", Influence.FILTER)],
         "bookings": [("amount", Influence.AGGREGATION), ("event_name", Influence.FILTER)],
     }
+
+
+def test_a_key_that_is_an_expression_comes_from_the_columns_that_it_reads(tmp_path: Path) -> None:
+    spec = msgspec.structs.replace(SPEC, group_by=("gamer_id", "hour"), keys={"hour": "date_trunc('hour', event_time)"})
+    flow = flow_of(GoldRefresh(lake(tmp_path), SOURCE, spec.table("archery"), define(spec)), RunKind.STREAMING)
+
+    [made] = flow.outputs
+    by_name = {each.name: each for each in made.columns}
+    assert by_name["hour"].origins == (ColumnOrigin(SOURCE, "event_time", Influence.TRANSFORMATION),)
+    assert [each.column for each in made.row_origins] == ["gamer_id", "event_time"]
 
 
 def test_a_gold_table_is_a_job_of_its_own_with_its_sql(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from gamelake.model.options import LineageOptions
+from gamelake.objects.store import Location, Store
 from gamelake.observability.lineage.emitter import lineage_emitter
 from gamelake.observability.lineage.graph import Graph
 from gamelake.observability.lineage.recorded import recorded, recorded_in
-from gamelake.storage.store import Location, Store
 from tests.unit.observability.lineage.platform import lakehouse_with_lineage
 from tests.unit.observability.lineage.tables import events, lake
 from tests.unit.observability.lineage.test_emitted_lineage import flow
@@ -159,7 +159,7 @@ def test_the_newest_event_of_each_job_counts_and_older_nodes_stay(tmp_path: Path
 
     for found in (recorded(Store(location)), recorded_in(file)):
         assert Graph.of(found).nodes.keys() == {"job kpis.dau", "silver/events", "gold/a", "gold/b"}
-    # Of each run the end says all that the start said.
+    # The end of each run says all that the start said.
     assert [event.event_type for event in recorded(Store(location))] == ["COMPLETE", "COMPLETE"]
 
 

@@ -6,9 +6,10 @@ from functools import partial
 
 import msgspec
 
+from gamelake.delta.data_files import DataFile
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.manifests import BatchManifest, Judged, OffsetRange, RuleCount
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
-from gamelake.storage.data_files import DataFile
-from gamelake.storage.manifests import BatchManifest, Judged, OffsetRange, RuleCount, TableFiles
 
 
 def moment(seconds: float) -> str:
@@ -36,7 +37,7 @@ def judged(**changes: object) -> Judged:
 
 
 def batch(number: int, at: float, games: dict[str, tuple[int, float]], dead_letters: int = 0) -> BatchManifest:
-    """A batch that Kafka took in at a moment, with each game's rows and the time of its newest event."""
+    """Return a batch that Kafka received at a moment, with each game's rows and the time of its newest event."""
     silver = sum(rows for rows, _ in games.values())
     records = silver + dead_letters
     tables = [files(BRONZE_EVENTS, records, kafka_timestamp=moment(at)), files(SILVER_EVENTS, silver)]

@@ -4,9 +4,9 @@ import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gamelake.ledger.manifests import FilesTaken
 from gamelake.observability.metrics.files import FilesTelemetry
-from gamelake.storage.manifests import FilesTaken
-from tests.scraping import Scraped, declared_names
+from tests.support.scraping import Scraped, declared_names
 from tests.unit.observability.metrics.batches import batch
 
 NOON = 1_700_000_000.0
@@ -31,3 +31,22 @@ def test_files_are_counted_by_what_became_of_them_from_the_start() -> None:
     assert found == {"taken": 6, "superseded": 0, "dead_letter": 2}
     assert figures.value("gamelake_files_notifications_ignored_total", reason="repeated") == 14
     assert figures.value("gamelake_files_records_total", query="ingest_files") == 62
+    assert figures.value("gamelake_files_newest_schema_unusable", query="ingest_files") == 0
+
+
+def test_a_newest_schema_that_can_not_be_used_is_a_figure_until_a_batch_of_files_is_read_by_it() -> None:
+    registry = CollectorRegistry()
+    telemetry = FilesTelemetry("ingest_files", registry)
+
+    values = []
+    for number, schema in enumerate((17, None, 0)):
+        taken = (
+            None
+            if schema is None
+            else FilesTaken(objects={}, passed_over={}, records=0, bytes=0, unusable_schema=schema)
+        )
+        manifest = msgspec.structs.replace(batch(number, NOON, {}), files=taken)
+        telemetry.batch_committed(manifest, decide_seconds=1, commit_seconds=1)
+        values.append(registry.get_sample_value("gamelake_files_newest_schema_unusable", {"query": "ingest_files"}))
+
+    assert values == [1, 1, 0]

@@ -1,4 +1,4 @@
-"""The lag: what is committed, held against what Kafka says, at times that the test chooses."""
+"""The lag: committed offsets compared with Kafka's, at times that the test chooses."""
 
 import math
 

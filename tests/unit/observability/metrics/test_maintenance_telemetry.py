@@ -1,4 +1,4 @@
-"""What is known of tasks, tables and retentions is what Prometheus gets."""
+"""Prometheus gets the state of tasks, tables and retentions."""
 
 import math
 import time
@@ -9,16 +9,16 @@ from threading import Event
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gamelake.observability.metrics.best_effort import Repeating
 from gamelake.observability.metrics.endpoint import Heartbeat
 from gamelake.observability.metrics.maintenance import (
-    MaintenanceMetric,
     MaintenanceTelemetry,
+    MaintenanceTotal,
     TableFigures,
     TaskFigures,
 )
-from tests.eventually import eventually
-from tests.logged import logged
+from gamelake.observability.metrics.repeating import Repeating
+from tests.support.eventually import eventually
+from tests.support.logged import logged
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -42,7 +42,7 @@ def figures(ok: int, compacted: int) -> TaskFigures:
         seconds=2.5,
         failures=1,
         runs={"ok": ok},
-        totals={MaintenanceMetric.COMPACTED_FILES: compacted},
+        totals={MaintenanceTotal.COMPACTED_FILES: compacted},
     )
 
 
@@ -55,7 +55,7 @@ def test_counters_are_what_all_runs_ever_did_by_any_process(
 
     assert registry.get_sample_value("gamelake_maintenance_compacted_files_total", {"task": "pack"}) == 64
     assert registry.get_sample_value("gamelake_maintenance_runs_total", {"task": "pack", "outcome": "ok"}) == 5
-    # Before its first failure too: a series that is not there has no rate.
+    # Before its first failure too: a series that is missing has no rate.
     assert registry.get_sample_value("gamelake_maintenance_runs_total", {"task": "pack", "outcome": "failed"}) == 0
 
 

@@ -3,10 +3,10 @@
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gamelake.ledger.manifests import Judged
 from gamelake.observability.metrics.instruments import Instruments
 from gamelake.observability.metrics.stream import QualityFigures
-from gamelake.storage.manifests import Judged
-from tests.scraping import Scraped
+from tests.support.scraping import Scraped
 from tests.unit.observability.metrics.batches import judged
 
 

@@ -8,13 +8,13 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.observability.metrics.endpoint import Heartbeat
 from gamelake.observability.metrics.lag import LagReading, OffsetSpan
 from gamelake.observability.metrics.stream import Games, Observed, StreamProgress, StreamTelemetry
-from gamelake.storage.manifests import BatchManifest
-from tests.logged import logged
-from tests.scraping import Scraped, declared_names
+from tests.support.logged import logged
+from tests.support.scraping import Scraped, declared_names
 from tests.unit.observability.metrics.batches import batch, judged
 
 NOON = 1_700_000_000.0
@@ -168,7 +168,7 @@ def test_a_heart_that_can_not_beat_does_not_stop_the_stream(tmp_path: Path, capl
 
     assert query.figures.value("gamelake_stream_last_progress_timestamp_seconds") > 0
     (failed,) = logged(caplog, "telemetry_failed")
-    assert "the stream goes on" in str(failed["action"])
+    assert "the stream continues" in str(failed["action"])
 
 
 def test_a_batch_that_can_not_be_understood_does_not_stop_the_stream() -> None:

@@ -5,8 +5,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from gamelake.observability.metrics.lag import Lag, OffsetSpan, Oldest
 from gamelake.observability.metrics.watch import Watch
-from tests.eventually import eventually
-from tests.logged import logged
+from tests.support.eventually import eventually
+from tests.support.logged import logged
 
 
 class FakeWindow:

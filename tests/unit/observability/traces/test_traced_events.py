@@ -11,15 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gamelake.delta.data_files import DataFile
+from gamelake.delta.table_files import TableFiles
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.model.options import TraceOptions, trace_options
+from gamelake.objects.store import Location, Store
 from gamelake.observability.traces.batches import BatchTracer, CommittedBatch, spans_of, traced_rows
 from gamelake.observability.traces.spans import EventSample, EventSpan, SpanExporter
-from gamelake.storage.data_files import DataFile
-from gamelake.storage.manifests import BatchManifest, TableFiles
-from gamelake.storage.store import Location, Store
 
 ARRIVED = datetime(2026, 11, 27, 10, 0, tzinfo=UTC)
 IDS = [

@@ -1,17 +1,21 @@
 """A silver table that is written as games write it, and what its aggregates must be."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import TableNotFoundError
 
-from gamelake.model.aggregates import AggregateSpec, Refresh
+from gamelake.contract.aggregates import AggregateSpec, Refresh
+from gamelake.objects.store import Location, Store
+from gamelake.privacy.row_eraser import RowEraser
+from gamelake.scans.player_rows import PlayerFilter, player_table
+from gamelake.scans.sql_engine import engine
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import GoldRefresh, RefreshOutcome
-from gamelake.storage.sql_engine import engine
-from gamelake.storage.store import Location
 
 SILVER = "silver/archery_duel_events"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -41,6 +45,14 @@ DAILY = AggregateSpec(
     refresh=Refresh.PARTITION,
     columns={"median_amount": "median(amount)", "players": "count(DISTINCT gamer_id)"},
 )
+HOURLY = AggregateSpec(
+    name="hourly",
+    group_by=("event_date", "hour", "event_name"),
+    keys={"hour": "date_trunc('hour', event_time)"},
+    refresh=Refresh.MERGE,
+    columns={"events": "count(*)", "bookings": "sum(CAST(amount AS DECIMAL(18, 6)))"},
+)
+SPECS = (PLAYERS, DAILY, HOURLY)
 
 Rows: TypeAlias = list[tuple[object, ...]]
 Event: TypeAlias = tuple[str | None, int, float | None]
@@ -60,6 +72,15 @@ def append(lake: Location, events: Sequence[Event], day: int = 0) -> None:
         for player, minute, amount in events
     ]
     write_deltalake(lake.child(SILVER), pa.Table.from_pylist(rows, SCHEMA), mode="append", partition_by=["event_date"])
+
+
+def erase(lake: Location, table: str, player: str) -> None:
+    """Delete a player's rows of one table, as the erasing job does; nothing if there is no such table."""
+    store = Store(lake)
+    with suppress(TableNotFoundError):
+        found = player_table(store, table)
+        assert found is not None
+        RowEraser(store, found, PlayerFilter(frozenset({player})), "run").erase()
 
 
 def silver(lake: Location) -> DeltaTable:

@@ -8,19 +8,19 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.model.aggregates import AggregateSpec, Over
-from gamelake.model.games import load_games
+from gamelake.contract.aggregates import AggregateSpec, Over
 from gamelake.model.naming import SILVER_EVENTS
+from gamelake.objects.store import Location, Store
+from gamelake.scans.sql_engine import engine
+from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import Refreshed, RefreshOutcome
 from gamelake.serving.gold.runner import GoldTables, attempt
-from gamelake.storage.sql_engine import engine
-from gamelake.storage.store import Location, Store
 from tests.answers.figures import FIGURES
 from tests.answers.lakehouse import SILVER_SCHEMA, row_of
 from tests.answers.play import Event
 
-CONTRACT = load_games(Path("contracts/games.yaml"))
+CONTRACT = load_gold(Path("contracts/games.yaml"))
 OF_ALL_GAMES = tuple(spec for spec in CONTRACT.aggregates if spec.over is Over.ALL_GAMES)
 
 

@@ -8,21 +8,20 @@ from shutil import rmtree
 import msgspec
 import pytest
 
+from gamelake.contract.games import GamesContract, GameSpec
+from gamelake.ledger.holds import Hold, hold_back, release
 from gamelake.model.errors import StoreUnavailableError
-from gamelake.model.games import GamesContract, GameSpec
+from gamelake.objects.store import Location, Store
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
 from gamelake.serving.gold.runner import (
     FailedRefresh,
-    GoldObservers,
     GoldRunner,
     GoldTables,
     RefreshSchedule,
     attempt,
     summary,
 )
-from gamelake.storage.holds import Hold, hold_back, release
-from gamelake.storage.store import Location, Store
-from tests.unit.serving.gold.histories import DAILY, PLAYERS, append
+from tests.unit.serving.gold.histories import DAILY, PLAYERS, SILVER, append
 
 CONTRACT = GamesContract(games=(GameSpec(name="archery_duel", match=("Archery Duel",)),), aggregates=(PLAYERS, DAILY))
 
@@ -72,10 +71,10 @@ def test_a_table_that_fails_says_why_and_the_others_are_made(store: Store) -> No
 def test_the_tables_of_a_game_that_is_held_back_stay_as_they_are(store: Store) -> None:
     hold_back(
         store,
-        Hold(game="archery_duel", by="ann", since=datetime.now(UTC), day=date(2026, 1, 8), why="ids stand twice"),
+        Hold(table=SILVER, by="ann", since=datetime.now(UTC), day=date(2026, 1, 8), why="ids stand twice"),
     )
     held = [attempt(each) for each in GoldTables(store, CONTRACT).now()]
-    release(store, "archery_duel")
+    release(store, SILVER)
     made = [attempt(each) for each in GoldTables(store, CONTRACT).now()]
 
     assert [each.outcome for each in held if isinstance(each, Refreshed)] == [RefreshOutcome.HELD, RefreshOutcome.HELD]
@@ -110,7 +109,7 @@ def test_a_run_over_many_tables_shows_progress_with_each_of_them(store: Store) -
             yield attempt(refresh)
 
     tables = GoldTables(store, CONTRACT)
-    GoldRunner(tables, one_by_one, steps).once()
+    GoldRunner(tables, one_by_one, [steps]).once()
 
     assert steps.reported == [*(step for each in tables.now() for step in (each.table, "well")), "run finished"]
 
@@ -135,7 +134,7 @@ def tasks() -> Tasks:
 @pytest.fixture
 def runner(store: Store, tasks: Tasks) -> GoldRunner:
     """One whose first run has made both tables."""
-    runner = GoldRunner(GoldTables(store, CONTRACT), tasks, GoldObservers())
+    runner = GoldRunner(GoldTables(store, CONTRACT), tasks)
     runner.once()
     tasks.started.clear()
     return runner
@@ -175,7 +174,7 @@ def test_a_table_follows_a_silver_table_that_was_dropped_and_made_again(
 
 
 def test_a_table_that_is_held_back_is_not_said_to_be_unchanged(runner: GoldRunner, store: Store) -> None:
-    hold = Hold(game="archery_duel", by="ann", since=datetime.now(UTC), day=date(2026, 1, 8), why="ids stand twice")
+    hold = Hold(table=SILVER, by="ann", since=datetime.now(UTC), day=date(2026, 1, 8), why="ids stand twice")
     hold_back(store, hold)
 
     assert outcomes(runner.once()) == ["held", "held"]

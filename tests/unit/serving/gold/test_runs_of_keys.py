@@ -1,76 +1,142 @@
 """A merged gold table lies in runs of keys, each of which is merged by itself."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gamelake.delta.log.codec import live_files
+from gamelake.objects.store import Location
 from gamelake.serving.gold import runs
 from gamelake.serving.gold.merging import Merge
-from gamelake.serving.gold.runs import KeyRange, PartitionRun, split, touched
-from gamelake.storage.delta_log import FileEntry, live_files
-from gamelake.storage.store import Location
+from gamelake.serving.gold.runs import KeyRange, runs_of, sorted_by_key, split, touched
+from tests.unit.properties import examples
 from tests.unit.serving.gold.histories import PLAYERS, append, gold, gold_handle, recomputed, refresh
 
-# What a text can be: empty, ending with NUL, beyond the first plane.
-KEYS = ["", "a", "a\0", "b", "b\0", "c", "m", "z", "\U0001f600", None]
+ROWS_PER_RUN = 4
+# What a text can be: empty, ending with NUL, longer than the log's bounds, beyond the first plane.
+TEXTS = ["", "a", "a\0", "b", "x" * 33, "x" * 33 + "y", "\U0001f600", None]
+COLUMNS = ("game", "player", "session")
+KEYS = st.lists(st.tuples(*(st.sampled_from(TEXTS) for _ in COLUMNS)), unique=True, min_size=1, max_size=40)
+Key = tuple[str | None, ...]
 
 
-def a_run(name: str, least: object, greatest: object) -> PartitionRun:
-    return PartitionRun(FileEntry(name, 1, {}), least, greatest)
+@pytest.fixture(autouse=True)
+def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "ROWS_PER_RUN", ROWS_PER_RUN)
 
 
-def names(ranges: list[KeyRange]) -> list[list[str]]:
-    return [[file.relative_path for file in each.files] for each in ranges]
+def sorted_rows(keys: Sequence[Sequence[Any]]) -> pa.Table:
+    """Rows of these keys, sorted as a refresh sorts them."""
+    rows = pa.table(
+        {column: pa.array([key[place] for key in keys], pa.string()) for place, column in enumerate(COLUMNS)}
+    )
+    return sorted_by_key(rows, COLUMNS)
 
 
-def test_each_key_is_in_one_range_and_nulls_are_in_the_last() -> None:
-    ranges = touched([a_run("1", "a", "a"), a_run("2", "a\0", "b"), a_run("3", "c", "y")], pa.chunked_array([KEYS]))
-    places = [each.has(pa.chunked_array([KEYS])).to_pylist() for each in ranges]
-
-    assert names(ranges) == [["1"], ["2"], ["3"]]
-    assert [sum(found) for found in zip(*places, strict=True)] == [1] * len(KEYS)
-    assert [key for key, found in zip(KEYS, places[0], strict=True) if found] == ["", "a"]
-    assert [key for key, found in zip(KEYS, places[2], strict=True) if found] == ["c", "m", "z", "\U0001f600", None]
+def keys_of(rows: pa.Table) -> list[Key]:
+    return [tuple(row.values()) for row in rows.to_pylist()]
 
 
-def test_runs_without_a_changed_key_are_left_alone() -> None:
-    found = touched([a_run("1", "a", "b"), a_run("2", "c", "d"), a_run("3", "e", "f")], pa.chunked_array([["cc"]]))
-
-    assert names(found) == [["2"]]
-
-
-@pytest.mark.parametrize(
-    "unordered",
-    [
-        [a_run("1", None, None), a_run("2", "a", "b")],
-        [a_run("1", "a", "c"), a_run("2", "b", "d")],
-        [a_run("1", 0.5, 1.5), a_run("2", 2.5, 3.5)],
-    ],
-    ids=["unknown", "overlapping", "numbers that may be no number"],
-)
-def test_runs_whose_order_is_not_known_are_merged_together(unordered: list[PartitionRun]) -> None:
-    assert names(touched(unordered, pa.chunked_array([["x"]]))) == [["1", "2"]]
+def write(folder: Path, written: Sequence[pa.Table]) -> dict[str, list[Key]]:
+    """Write a table with one file for each of these. Return the keys in each file."""
+    content = dict[str, list[Key]]()
+    for each in written:
+        write_deltalake(folder, each, mode="append")
+        [path] = set(DeltaTable(folder).file_uris()) - set(content)
+        content[path] = keys_of(each)
+    return content
 
 
-@pytest.mark.parametrize("rows", [0, 1, 9, 10, 11, 20, 21, 99])
-def test_a_run_that_became_too_long_is_split_evenly(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "ROWS_PER_RUN", 10)
-    lengths = [len(each) for each in split(pa.table({"key": range(rows)}), "key")]
+def files(folder: Path, ranges: Sequence[KeyRange]) -> list[str]:
+    return [f"{folder}/{file.relative_path}" for each in ranges for file in each.files]
+
+
+@examples(60)
+@given(keys=KEYS)
+def test_each_run_is_short_and_each_key_is_in_the_range_of_its_file(keys: list[Key]) -> None:
+    written = list(split(sorted_rows(keys), COLUMNS))
+    with TemporaryDirectory() as folder:
+        content = write(Path(folder), written)
+        all_runs = runs_of(DeltaTable(folder), COLUMNS)
+
+        ranges = touched(all_runs, sorted_rows(keys))
+
+        assert all(len(each) <= ROWS_PER_RUN for each in written)
+        assert sorted(files(Path(folder), ranges)) == sorted(content)
+        found = [keys_of(each.of(sorted_rows(keys), COLUMNS)) for each in ranges]
+        in_files = [
+            sorted_rows([key for path in files(Path(folder), [each]) for key in content[path]]) for each in ranges
+        ]
+        assert found == [keys_of(each) for each in in_files]
+
+
+@examples(60)
+@given(keys=KEYS, others=KEYS)
+def test_any_other_key_is_in_one_range_and_only_ranges_with_a_changed_key_are_touched(
+    keys: list[Key], others: list[Key]
+) -> None:
+    with TemporaryDirectory() as folder:
+        write(Path(folder), list(split(sorted_rows(keys), COLUMNS)))
+        all_runs = runs_of(DeltaTable(folder), COLUMNS)
+
+        ranges = touched(all_runs, sorted_rows(others))
+
+        found = [keys_of(each.of(sorted_rows(others), COLUMNS)) for each in ranges]
+        assert all(found)
+        assert [key for each in found for key in each] == keys_of(sorted_rows(others))
+
+
+@examples(60)
+@given(first=KEYS, second=KEYS)
+def test_files_that_overlap_are_merged_together(first: list[Key], second: list[Key]) -> None:
+    with TemporaryDirectory() as folder:
+        content = write(Path(folder), [*split(sorted_rows(first), COLUMNS), *split(sorted_rows(second), COLUMNS)])
+        both = sorted_rows(list({*first, *second}))
+
+        ranges = touched(runs_of(DeltaTable(folder), COLUMNS), both)
+
+        for each in ranges:
+            of_range = set(keys_of(each.of(both, COLUMNS)))
+            assert {key for path in files(Path(folder), [each]) for key in content[path]} == of_range
+
+
+def test_a_change_of_one_game_touches_no_file_of_another(tmp_path: Path) -> None:
+    keys = [(game, f"player-{number:02}", "1") for game in ("archery", "bingo", "chess") for number in range(20)]
+    content = write(tmp_path, list(split(sorted_rows(keys), COLUMNS)))
+
+    ranges = touched(runs_of(DeltaTable(tmp_path), COLUMNS), sorted_rows([("bingo", "player-07", "2")]))
+
+    [touched_file] = files(tmp_path, ranges)
+    assert ("bingo", "player-07", "1") in content[touched_file]
+    assert len(content[touched_file]) <= ROWS_PER_RUN
+
+
+@pytest.mark.parametrize("keys", [[0.5, 1.5, 2.5], [b"a", b"b", b"c"]], ids=["numbers that may be NaN", "bytes"])
+def test_files_whose_order_is_not_known_are_merged_together(tmp_path: Path, keys: list[object]) -> None:
+    for key in keys:
+        write_deltalake(tmp_path, pa.table({"key": [key]}), mode="append")
+
+    [only] = touched(runs_of(DeltaTable(tmp_path), ["key"]), pa.table({"key": keys[:1]}))
+
+    assert len(only.files) == len(keys)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 4, 5, 8, 9, 99])
+def test_a_run_that_became_too_long_is_split_evenly(rows: int) -> None:
+    lengths = [len(each) for each in split(pa.table({"key": range(rows)}), ["key"])]
 
     assert sum(lengths) == rows
-    assert all(0 < length <= 10 for length in lengths)
+    assert all(lengths)
     assert all(abs(before - after) <= len(lengths) for before, after in pairwise(lengths))
-    assert all(length >= 5 for length in lengths) or len(lengths) == 1
-
-
-def test_rows_of_one_first_key_stay_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "ROWS_PER_RUN", 2)
-    found = split(pa.table({"key": ["a", "b", "b", "b", "c", None, None, None]}), "key")
-
-    keys = [set(each.column("key").to_pylist()) for each in found]
-    assert sum(len(each) for each in keys) == len(set().union(*keys))
+    assert all(length >= ROWS_PER_RUN // 2 for length in lengths) or len(lengths) <= 1
 
 
 def test_a_refresh_reads_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from gamelake.serving.live_ops.hour import LastHour, events_of, purchases
-from gamelake.serving.live_ops.memory import PlayerRuns
-from gamelake.serving.live_ops.players import HOUR, PLAYER_EVENTS_SCHEMA, PlayerChanges, advanced, in_order
+from gamelake.serving.live_ops.states.hour import LastHour, events_of, purchases
+from gamelake.serving.live_ops.states.memory import PlayerRuns
+from gamelake.serving.live_ops.states.players import HOUR, PLAYER_EVENTS_SCHEMA, PlayerChanges, advanced, in_order
 
 MINUTE = HOUR // 60
 
@@ -67,7 +67,7 @@ class Players:
         self._moment = 0
 
     def take(self, *player_events: PlayerEvent, moment: int = 0) -> pa.Table:
-        """Take a batch; gives the states that changed."""
+        """Take a batch. Return the states that changed."""
         now = (
             max(self._moment, moment, *(each.at for each in player_events))
             if player_events
@@ -85,10 +85,10 @@ class Players:
         return changed
 
     def state(self, key: int = 1) -> dict[str, object]:
-        """What is known of a player."""
+        """Return the state of a player."""
         (row,) = self._runs.find(np.array([key], np.uint64)).to_pylist()
         return dict(row)
 
     def states(self) -> list[dict[str, object]]:
-        """What is known of all, except when it was last read."""
+        """Return the state of all players, except when it was last read."""
         return [{name: value for name, value in row.items() if name != "as_of"} for row in self._runs.all().to_pylist()]

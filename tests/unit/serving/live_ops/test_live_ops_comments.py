@@ -1,13 +1,13 @@
-"""Every column of the tables of live operations says in the contract what it means, and no other one does."""
+"""Every column of the tables of live operations, and nothing else, has its meaning in the contract."""
 
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from gamelake.model.games import load_games
-from gamelake.serving.live_ops.player_table import PLAYER_STATE, ROW_SCHEMA
-from gamelake.serving.live_ops.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
+from gamelake.contract.games import load_games
+from gamelake.serving.live_ops.signals.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
+from gamelake.serving.live_ops.states.player_table import PLAYER_STATE, ROW_SCHEMA
 
 TABLES = [
     (PLAYER_STATE, ROW_SCHEMA, "bucket"),

@@ -7,19 +7,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from gamelake.delta.log.checkpoints import CHECKPOINT_EVERY, is_log_checkpoint_due
 from gamelake.layers.identity import Identities
+from gamelake.model.arrays import Words
 from gamelake.model.errors import StoreError
 from gamelake.model.naming import state_folder
-from gamelake.serving.live_ops import memory
-from gamelake.serving.live_ops.hour import PURCHASES_SCHEMA
-from gamelake.serving.live_ops.memory import Share
+from gamelake.model.worker_cache import forget_all
+from gamelake.objects.store import Location, Store
 from gamelake.serving.live_ops.plan import Base, StatePlan
-from gamelake.serving.live_ops.player_table import PLAYER_STATE, PlayerStateTable, as_rows, as_states, write_bucket
-from gamelake.serving.live_ops.players import STATE_SCHEMA, Keys, blank, share_of
-from gamelake.serving.live_ops.state_files import file_prefix, write_change
-from gamelake.serving.live_ops.updating import keys_of_players
-from gamelake.storage.log_checkpoints import CHECKPOINT_EVERY, is_log_checkpoint_due
-from gamelake.storage.store import Location, Store
+from gamelake.serving.live_ops.states.hour import PURCHASES_SCHEMA
+from gamelake.serving.live_ops.states.memory import Share
+from gamelake.serving.live_ops.states.player_table import (
+    PLAYER_STATE,
+    PlayerStateTable,
+    as_rows,
+    as_states,
+    write_bucket,
+)
+from gamelake.serving.live_ops.states.players import STATE_SCHEMA, blank, share_of
+from gamelake.serving.live_ops.states.state_files import file_prefix, write_change
+from gamelake.serving.live_ops.states.updating import keys_of_players
 
 FOLDER, SEED = state_folder("live_ops"), "seed"
 PLAYERS = [("kart_rumble", f"g{number}") for number in range(200)]
@@ -28,7 +35,7 @@ PLAYERS = [("kart_rumble", f"g{number}") for number in range(200)]
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """An empty lakehouse, and a worker that knows nothing."""
-    memory._memories.clear()  # noqa: SLF001 # as a new process
+    forget_all()
     return Store(Location(uri=tmp_path.as_uri()))
 
 
@@ -50,7 +57,7 @@ def states(sessions: int, players: list[tuple[str, str]] = PLAYERS) -> pa.Table:
     return rows.select(STATE_SCHEMA.names)
 
 
-def keys() -> Keys:
+def keys() -> Words:
     return np.sort(keys_of_players(PLAYERS, SEED)[2])
 
 
@@ -61,7 +68,7 @@ def change(store: Store, batch_id: int, share: int, rows: pa.Table, shares: int 
 
 
 def sessions_of(store: Store, plan: StatePlan) -> list[int]:
-    """Of each player, by whichever share has it."""
+    """Return the sessions of each player, by whichever share has it."""
     found: dict[int, int] = {}
     for number in range(plan.shares):
         rows = Share(plan, number, store).memory().players.all()
@@ -111,7 +118,7 @@ def test_a_worker_that_has_just_started_begins_with_the_table(store: Store) -> N
 
     assert found == base
     assert sum(sessions_of(store, plan)) == 5 * 200 + 1
-    # The table of another stream is none to begin with.
+    # The table of another stream is not a base to begin with.
     assert PlayerStateTable(store, "other").base() == (Base(stream="other"), [])
 
 

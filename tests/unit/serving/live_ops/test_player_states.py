@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.serving.live_ops.memory import PlayerRuns
-from gamelake.serving.live_ops.players import HOUR, STATE_SCHEMA, blank, share_of
+from gamelake.serving.live_ops.states.memory import PlayerRuns
+from gamelake.serving.live_ops.states.players import HOUR, STATE_SCHEMA, blank, share_of
 from tests.unit.properties import examples
 from tests.unit.serving.live_ops.player_events import MINUTE, PlayerEvent, Players, numbered
 

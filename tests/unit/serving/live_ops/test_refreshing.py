@@ -1,4 +1,4 @@
-"""When the table of players' states is refreshed: by what has changed, not by how many players there are."""
+"""The table of players' states is refreshed when enough has changed, however many players there are."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,14 +9,14 @@ from typing import cast
 
 import pytest
 
+from gamelake.ledger.manifests import BatchManifest, Manifests, StateFiles
 from gamelake.model.naming import state_folder
-from gamelake.serving.live_ops.detector import Detector
-from gamelake.serving.live_ops.maintenance import ErasedPlayers, StateKeeper
+from gamelake.objects.store import Location, Store
 from gamelake.serving.live_ops.plan import Base, StatePlan
-from gamelake.serving.live_ops.refreshing import Refresher, intervals_to_wait
-from gamelake.serving.live_ops.watching import Watching
-from gamelake.storage.manifests import BatchManifest, Manifests, StateFiles
-from gamelake.storage.store import Location, Store
+from gamelake.serving.live_ops.signals.detector import Detector
+from gamelake.serving.live_ops.signals.watching import Watching
+from gamelake.serving.live_ops.states.maintenance import ErasedPlayers, StateKeeper
+from gamelake.serving.live_ops.states.refreshing import Refresher, intervals_to_wait
 
 FOLDER = state_folder("live_ops")
 
@@ -94,7 +94,7 @@ def refreshes() -> RefreshesOfMillions:
 
 @pytest.fixture
 def start(tmp_path: Path, refreshes: RefreshesOfMillions) -> Callable[..., StateKeeper]:
-    """Starts the keeper anew, two intervals after the last refresh, with the batches that were decided since."""
+    """Starts the keeper again, two intervals after the last refresh, with the batches that were decided since."""
 
     def started(*since: BatchManifest) -> StateKeeper:
         store = Store(Location(uri=tmp_path.as_uri()))

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 
-from gamelake.serving.live_ops.counts import Count, Hour
-from gamelake.serving.live_ops.detector import Detector
-from gamelake.serving.live_ops.signals import Sensitivity, Signal, SignalKind, fewer_by_chance, more_by_chance
+from gamelake.serving.live_ops.signals.counts import Count, Hour
+from gamelake.serving.live_ops.signals.detector import Detector
+from gamelake.serving.live_ops.signals.signals import Sensitivity, Signal, SignalKind, fewer_by_chance, more_by_chance
 
 GAMES = ("archery", "bingo", "castle", "dragon", "empire")
 WARM = 90
@@ -15,7 +15,7 @@ START = 29_000_040  # the beginning of an hour
 
 
 def a_minute(minute: int, rate: int = 600, without: Iterable[str] = (), **games: dict[str, int]) -> list[Count]:
-    """A minute in which each game has the same, but for what is said of some."""
+    """Return a minute in which each game has the same, except the named ones."""
     counts = []
     for game in GAMES:
         if game not in set(without):

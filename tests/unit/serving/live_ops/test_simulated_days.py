@@ -4,8 +4,8 @@ from functools import cache
 
 import pytest
 
-from gamelake.serving.live_ops.detector import Detector
-from gamelake.serving.live_ops.signals import Signal, SignalKind
+from gamelake.serving.live_ops.signals.detector import Detector
+from gamelake.serving.live_ops.signals.signals import Signal, SignalKind
 from tests.unit.serving.live_ops.traffic import Said, clock, judged, minutes
 
 EVENTS = 3_000_000

@@ -1,19 +1,19 @@
-"""Minutes are judged once, in order, when nothing more is waited for; and what was judged can be recalled."""
+"""Minutes are judged once, in order, when no more records can come; and a judgement can be recalled."""
 
 import time
 from pathlib import Path
 
 import pyarrow as pa
 
-from gamelake.serving.live_ops.counts import COUNTS_SCHEMA, MOST_VERSIONS, OTHER_VERSIONS, Count, limited
-from gamelake.serving.live_ops.detector import Detector
-from gamelake.serving.live_ops.signals import SignalKind
-from gamelake.serving.live_ops.state_files import decode_table, encode_table
-from gamelake.serving.live_ops.watch_tables import additions, recall
-from gamelake.serving.live_ops.watching import Watching
-from gamelake.storage.appends import BatchTransaction
-from gamelake.storage.store import Location, Store
-from gamelake.storage.tables import DeltaTables
+from gamelake.delta.appends import BatchTransaction
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.objects.store import Location, Store
+from gamelake.serving.live_ops.signals.counts import COUNTS_SCHEMA, MOST_VERSIONS, OTHER_VERSIONS, Count, limited
+from gamelake.serving.live_ops.signals.detector import Detector
+from gamelake.serving.live_ops.signals.signals import SignalKind
+from gamelake.serving.live_ops.signals.watch_tables import additions, recall
+from gamelake.serving.live_ops.signals.watching import Watching
+from gamelake.serving.live_ops.states.state_files import decode_table, encode_table
 
 MINUTE = 60_000_000
 START = 29_400_000
@@ -118,7 +118,7 @@ def test_a_driver_that_starts_anew_recalls_what_lasts_and_what_is_usual(tmp_path
     store, watch = Store(location), watching()
     # Of today, since nothing older than a month is recalled.
     first = int(time.time()) // 60 - 200
-    with DeltaTables(location) as tables:
+    with stream_tables(location) as tables:
         for batch, minute in enumerate(range(first, first + 120)):
             judged = watch.judge([counts(*_a_minute(minute, minute >= first + 100))], [{0: end_of(minute) + MINUTE}])
             for entry in additions(store, judged.closed, judged.changes):
@@ -131,7 +131,7 @@ def test_a_driver_that_starts_anew_recalls_what_lasts_and_what_is_usual(tmp_path
     assert (lasting.kind, lasting.game) == (SignalKind.BOOKINGS_FALL, "castle")
     assert again.lasting == watch.detector.lasting
     assert sorted(again.ratios()) == sorted(watch.detector.ratios())
-    # Purchases come back: the signal that was recalled ends, and no other one begins.
+    # Purchases come back: the signal that was recalled ends, and no other begins.
     changes = [change for at in range(120, 140) for change in again.judge(first + at, _a_minute(first + at, False))]
     assert [change.signal_id for change in changes] == [lasting.signal_id]
     assert changes[0].ended is not None

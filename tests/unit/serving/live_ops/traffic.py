@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.model.games import load_games
-from gamelake.serving.live_ops.counts import Count
-from gamelake.serving.live_ops.detector import Detector
-from gamelake.serving.live_ops.signals import Signal
+from gamelake.contract.games import load_games
+from gamelake.model.arrays import Ints
+from gamelake.serving.live_ops.signals.counts import Count
+from gamelake.serving.live_ops.signals.detector import Detector
+from gamelake.serving.live_ops.signals.signals import Signal
 from tools.simulator import reference_data
 from tools.simulator.columns import EventContext
 from tools.simulator.defects import Defect
@@ -22,7 +22,7 @@ from tools.simulator.incidents import Incident
 from tools.simulator.spec import Shares, TrafficSpec
 from tools.simulator.traffic import TrafficGenerator
 
-# A run ends here, at midnight: its last day is whole.
+# A run ends here, at midnight: its last day is complete.
 END = datetime(2026, 1, 2, tzinfo=UTC)
 _END_US = int(END.timestamp()) * 1_000_000
 _PRICES = np.array(reference_data.PRICE_CENTS) * 10_000
@@ -66,7 +66,7 @@ def minutes(
     return tuple((first + at, tuple(_counts(first + at, sums[at], names))) for at in range(hours * 60))
 
 
-def _add(sums: npt.NDArray[np.int64], context: EventContext, first: int, games: int) -> None:
+def _add(sums: Ints, context: EventContext, first: int, games: int) -> None:
     events = context.events
     at = context.event_time_us // 60_000_000 - first
     good = (at >= 0) & (events.defect != Defect.LATE) & (events.game < games)
@@ -81,7 +81,7 @@ def _add(sums: npt.NDArray[np.int64], context: EventContext, first: int, games: 
         np.add.at(sums[..., place], (at[good], events.game[good], events.release[good]), values[good])
 
 
-def _counts(minute: int, sums: npt.NDArray[np.int64], names: list[str]) -> Iterator[Count]:
+def _counts(minute: int, sums: Ints, names: list[str]) -> Iterator[Count]:
     for game, release in zip(*np.nonzero(sums[..., 0]), strict=True):
         events, errors, purchases, bookings = (int(value) for value in sums[game, release])
         yield Count(minute, names[game], reference_data.RELEASES[release], events, errors, purchases, bookings)
@@ -96,7 +96,7 @@ class Said:
 
 
 def judged(run: tuple[tuple[int, tuple[Count, ...]], ...], detector: Detector | None = None) -> list[Said]:
-    """What is said of a run."""
+    """Return the signals of a run."""
     detector = detector or Detector()
     midnight = _END_US // 60_000_000 - 24 * 60
     return [Said(minute - midnight, signal) for minute, counts in run for signal in detector.judge(minute, counts)]

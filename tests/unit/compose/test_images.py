@@ -1,0 +1,135 @@
+"""Images are built side by side, each after those that it begins with; a failure or Ctrl-C ends the script in order."""
+
+import os
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.eventually import eventually
+from tests.unit.compose.configured import COMPOSE
+
+# Notes when each build begins and ends. $FAILING fails; $HANGING ends once $UNTIL has begun.
+FAKE_DOCKER = """#!/bin/bash
+[ "$1" = build ] || exit 0
+name="${3#compose/}" name="${name%/Dockerfile}"
+echo $$ >"$LOG.$name"
+echo "begins $name" >>"$LOG"
+if [ "$name" = "$FAILING" ]; then
+  echo "no space left on device"
+  exit 1
+fi
+while [ "$name" = "$HANGING" ] && ! grep -q "begins $UNTIL$" "$LOG"; do
+  sleep 0.05
+done
+echo "ends $name" >>"$LOG"
+"""
+BASES = {"java": "base", "postgres": "base", "toolchain": "java", "spark": "toolchain", "object-store": "toolchain"}
+
+
+@dataclass(frozen=True, slots=True)
+class Builds:
+    """The script in a checkout of its own, with an engine that only notes what it builds."""
+
+    folder: Path
+
+    @property
+    def steps(self) -> list[str]:
+        """What the engine noted."""
+        log = self.folder / "log"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def start(self, *names: str, **variables: str) -> "subprocess.Popen[str]":
+        """Start the script, in a session of its own as at a terminal."""
+        environment = {"PATH": f"{self.folder}:{os.environ['PATH']}", "LOG": str(self.folder / "log"), **variables}
+        return subprocess.Popen(
+            [self.folder / "compose/images.sh", *names],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+
+@pytest.fixture
+def builds(tmp_path: Path) -> Builds:
+    """A checkout with the script."""
+    (tmp_path / "compose").mkdir()
+    for name in ("images.sh", "read_env.sh", ".env"):
+        shutil.copy(COMPOSE / name, tmp_path / "compose")
+    (tmp_path / "requirements.lock").touch()
+    (tmp_path / "docker").write_text(FAKE_DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    return Builds(tmp_path)
+
+
+def test_an_image_is_built_after_the_one_that_it_begins_with(builds: Builds) -> None:
+    script = builds.start()
+    output, _ = script.communicate(timeout=60)
+
+    assert script.returncode == 0, output
+    assert len(builds.steps) == 2 * 11
+    assert [
+        name
+        for name, base in BASES.items()
+        if builds.steps.index(f"begins {name}") < builds.steps.index(f"ends {base}")
+    ] == []
+
+
+def test_images_that_do_not_depend_on_each_other_are_built_at_the_same_time(builds: Builds) -> None:
+    script = builds.start("object-store", "registry", HANGING="object-store", UNTIL="registry")
+    script.communicate(timeout=60)
+
+    assert script.returncode == 0
+    assert builds.steps.index("begins registry") < builds.steps.index("ends object-store")
+
+
+def test_a_build_that_fails_is_reported_with_the_end_of_its_log_and_the_others_are_finished(builds: Builds) -> None:
+    script = builds.start(FAILING="registry", HANGING="object-store", UNTIL="registry")
+    output, _ = script.communicate(timeout=60)
+
+    assert script.returncode == 1
+    assert "building registry failed; the last lines of build/images/registry.log: no space left on device" in output
+    assert "ends object-store" in builds.steps
+
+
+def test_an_image_that_does_not_exist_is_an_error_and_nothing_is_built(builds: Builds) -> None:
+    script = builds.start("spark", "sparc")
+    output, _ = script.communicate(timeout=60)
+
+    assert script.returncode == 1
+    assert "there is no image 'sparc'; the images are: base java" in output
+    assert builds.steps == []
+
+
+def test_no_later_stage_begins_after_a_failure(builds: Builds) -> None:
+    script = builds.start(FAILING="java")
+    script.communicate(timeout=60)
+
+    assert script.returncode == 1
+    assert "begins toolchain" not in builds.steps
+
+
+@pytest.mark.parametrize("received", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_script_ends_its_builds(builds: Builds, received: signal.Signals) -> None:
+    script = builds.start("object-store", HANGING="object-store", UNTIL="what never begins")
+    eventually(lambda: builds.steps == ["begins object-store"])
+
+    script.send_signal(received)
+    script.communicate(timeout=60)
+
+    assert script.returncode == 128 + received
+    assert builds.steps == ["begins object-store"]
+    eventually(lambda: not is_alive(int((builds.folder / "log.object-store").read_text())))
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,131 @@
+"""Whatever happens to silver, gold and the platform, in whatever order, KPIs are what silver says."""
+
+import tempfile
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from deltalake import DeltaTable
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from gamelake.model.failpoints import Failpoints
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.serving.gold import runs
+from tests.support.silver_events import BEGINNING, Event, Silver
+from tests.unit.properties import examples
+from tests.unit.serving.kpis.kpi_lake import KpiLake
+
+_EVENTS = st.lists(
+    st.builds(
+        Event,
+        # Days that windows and cohorts connect.
+        at=st.builds(
+            lambda day, minute: BEGINNING + timedelta(days=day, minutes=minute),
+            st.sampled_from([0, 1, 2, 7, 8, 29, 30, 31]),
+            st.integers(0, 1_439),
+        ),
+        game=st.sampled_from(["Archery", "Bingo's"]),
+        gamer=st.sampled_from(["ann", "bob", "cid", "dora", None]),
+        session=st.sampled_from(["1", "2", "", None]),
+        name=st.sampled_from(["level_completed", "purchase", "smoke_test", None]),
+        amount=st.sampled_from([None, 0.5, 5.0]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+_PLAYERS = st.sampled_from(["ann", "bob", "cid", "dora"])
+
+
+class EndedError(Exception):
+    """The job ended here."""
+
+
+class Histories(RuleBasedStateMachine):
+    """A lakehouse whose KPIs are refreshed again and again."""
+
+    @initialize(events=_EVENTS)
+    def begin(self, events: list[Event]) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.lake = KpiLake(Silver(Path(self.folder.name)), today=(BEGINNING + timedelta(days=1)).date())
+        self.lake.silver.append(events)
+
+    @property
+    def silver(self) -> DeltaTable:
+        return DeltaTable(self.lake.silver.folder / SILVER_EVENTS)
+
+    @rule(events=_EVENTS)
+    def events_come(self, events: list[Event]) -> None:
+        self.lake.silver.append(events)
+
+    @rule(player=_PLAYERS, meanwhile=st.booleans())
+    def a_player_is_erased(self, player: str, *, meanwhile: bool) -> None:
+        self.lake.erase(player, [SILVER_EVENTS])
+        if meanwhile:
+            self.lake.run()
+        self.lake.erase(player)
+
+    @rule(minute=st.integers(0, 59))
+    def some_events_are_deleted(self, minute: int) -> None:
+        self.silver.delete(f"extract(minute FROM event_time) >= {minute}")
+
+    @precondition(lambda self: self.silver.version() > 0)
+    @rule(data=st.data())
+    def silver_is_restored(self, data: st.DataObject) -> None:
+        self.silver.restore(data.draw(st.integers(0, self.silver.version() - 1)))
+
+    @rule()
+    def silver_is_compacted(self) -> None:
+        self.silver.optimize.compact()
+
+    @rule(table=st.sampled_from(["all_player_days", "all_sessions", "kpi_hourly", "kpi_players", "kpi_player_sets"]))
+    def a_table_is_compacted_by_another_process(self, table: str) -> None:
+        if DeltaTable.is_deltatable(str(self.lake.silver.folder / "gold" / table)):
+            DeltaTable(self.lake.silver.folder / "gold" / table).optimize.compact()
+
+    @rule(table=st.sampled_from(["all_player_days", "kpi_daily", "kpi_players", "kpi_player_sets"]))
+    def a_table_is_changed_by_another_process(self, table: str) -> None:
+        if DeltaTable.is_deltatable(str(self.lake.silver.folder / "gold" / table)):
+            DeltaTable(self.lake.silver.folder / "gold" / table).delete("game_name = 'Archery'")
+
+    @rule(days=st.integers(1, 29))
+    def days_begin(self, days: int) -> None:
+        self.lake.today += timedelta(days=days)
+
+    @rule()
+    def the_job_begins_again(self) -> None:
+        self.lake.begin_again()
+
+    @rule(commits=st.integers(1, 4))
+    def a_refresh_ends_between_its_commits(self, commits: int) -> None:
+        calls = iter(range(commits))
+
+        def reach(_self: Failpoints, _step: object) -> None:
+            if next(calls, None) is None:
+                raise EndedError
+
+        self.lake.refresh_gold()
+        with patch.object(Failpoints, "reach", reach), suppress(EndedError):
+            self.lake.refresh()
+
+    @rule()
+    def figures_are_refreshed(self) -> None:
+        refreshed = self.lake.run()
+        assert refreshed.failed == ()
+        self.lake.check()
+
+    def teardown(self) -> None:
+        self.figures_are_refreshed()
+        self.folder.cleanup()
+
+
+@pytest.mark.parametrize("rows_per_run", [2, runs.ROWS_PER_RUN])
+def test_key_figures_equal_silver_after_any_history(rows_per_run: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "ROWS_PER_RUN", rows_per_run)
+    run_state_machine_as_test(
+        Histories,
+        settings=settings(examples(10), stateful_step_count=8),
+    )

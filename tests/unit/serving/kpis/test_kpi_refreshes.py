@@ -1,0 +1,277 @@
+"""KPIs follow the changes of gold's tables: the computed days, the skipped ones, and the state after failures."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from gamelake.delta.comments import uncommented
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
+from gamelake.model.errors import StoreError
+from gamelake.model.naming import SILVER_EVENTS
+from gamelake.serving.kpis import tables as kpi
+from gamelake.serving.kpis.figures import GameKpis, TableChange
+from gamelake.serving.kpis.refresh import KpiRefresh
+from gamelake.serving.kpis.sets import DaySets
+from gamelake.serving.kpis.sources import PLAYER_DAYS, SOURCES
+from tests.support.silver_events import BEGINNING, Event, Silver, some_events
+from tests.unit.serving.kpis.kpi_lake import KpiLake
+
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> KpiLake:
+    return KpiLake(Silver(tmp_path))
+
+
+def player(lake: KpiLake, game: str, gamer: str) -> int:
+    """A player's number."""
+    rows = lake.silver.table("gold/kpi_players").to_pylist()
+    (number,) = [row["number"] for row in rows if (row["game_name"], row["gamer_id"]) == (game, gamer)]
+    return int(number)
+
+
+def sets_of(lake: KpiLake, day: datetime, game: str = "Archery") -> DaySets:
+    """The sets that the table has of a day."""
+    rows = lake.silver.table("gold/kpi_player_sets").to_pylist()
+    (row,) = [row for row in rows if (row["event_date"], row["game_name"]) == (day.date(), game)]
+    return DaySets.read(pa.Table.from_pylist([row]))
+
+
+def test_events_in_any_order_give_what_silver_says(lake: KpiLake) -> None:
+    events = some_events(600, seed=1, days=4, lateness=2 * DAY)
+
+    lake.take(events[:200], events[200:250], events[250:])
+
+    lake.check()
+
+
+def a_day(day: int, hour: int) -> list[Event]:
+    """Ten players who play at an hour of a day, one of whom buys something."""
+    at = BEGINNING + day * DAY + hour * HOUR
+    events = [Event(at=at + timedelta(minutes=n), gamer=f"g{n}", session=f"s{day}{n}") for n in range(10)]
+    return [replace(events[0], name="purchase", amount=10.0), *events[1:]]
+
+
+def test_a_rewrite_of_files_that_moves_a_day_to_the_end_takes_nothing_from_the_figures(lake: KpiLake) -> None:
+    for day in range(3):
+        lake.take(*(a_day(day, hour) for hour in (0, 9, 20)))
+    late = Event(at=BEGINNING + 5 * HOUR, gamer="late", session="late", taken_in=BEGINNING + 2 * DAY + 20 * HOUR)
+    lake.silver.append([late])
+    today = (BEGINNING + 2 * DAY).date()
+    rule = CompactionRule(target_bytes=10**8, hot_files=24, today=today)
+    assert TableCompaction(lake.silver.location, SILVER_EVENTS, rule)().files_after < 10
+
+    lake.run()
+    counted_again = KpiLake(lake.silver)
+    for table in ("gold/kpi_daily", "gold/kpi_player_sets"):
+        assert (31, 30, 11) in lake.figures("kpi_daily", "events", "bookings", "active_players"), table
+        write_deltalake(lake.silver.folder / table, lake.silver.table(table).slice(0, 0), mode="overwrite")
+        assert counted_again.run().rebuilt
+
+    counted_again.check()
+
+
+def test_a_file_that_comes_many_hours_late_is_counted_and_said_to_be_late(lake: KpiLake) -> None:
+    lake.take(a_day(0, 1), a_day(1, 1))
+
+    lake.take([replace(event, gamer="from a file", taken_in=BEGINNING + 30 * HOUR) for event in a_day(0, 2)])
+
+    assert lake.figures("kpi_daily", "events", "active_players") == [(10, 10), (20, 11)]
+    assert sum(int(str(row[0])) for row in lake.figures("kpi_late", "late")) == 10
+    lake.check()
+
+
+def test_more_players_than_were_sampled_before_are_counted_one_by_one(lake: KpiLake) -> None:
+    players, days = 150_000, 3
+    rows = pa.table(
+        {
+            "event_date": pa.array([BEGINNING.date() + n * DAY for n in range(days) for _ in range(players)]),
+            "game_name": pa.repeat(pa.scalar("Archery"), players * days),
+            "gamer_id": pa.array([f"player {n + day * 50_000}" for day in range(days) for n in range(players)]),
+            "event_count": pa.repeat(pa.scalar(1), players * days),
+            "purchase_count": pa.array([int(n % 3 == 0) for _ in range(days) for n in range(players)]),
+        }
+    )
+    write_deltalake(lake.silver.folder / PLAYER_DAYS.path, rows)
+
+    assert lake.refresh().failed == ()
+
+    active = lake.figures("kpi_active_players", "dau", "wau", "mau")
+    assert active == [(150_000, 150_000, 150_000), (150_000, 200_000, 200_000), (150_000, 250_000, 250_000)]
+    assert lake.figures("kpi_retention", "new_players", "day1_players") == [
+        (150_000, 100_000), (50_000, 0), (50_000, 50_000)
+    ]  # fmt: skip
+    assert len(sets_of(lake, BEGINNING).payers) == 50_000
+
+
+def test_a_player_who_comes_again_on_a_day_changes_no_set(lake: KpiLake) -> None:
+    lake.take([Event(at=BEGINNING), Event(at=BEGINNING + HOUR, gamer="bob")])
+    before = DeltaTable(lake.silver.folder / "gold/kpi_player_sets").file_uris()
+
+    lake.take([Event(at=BEGINNING + 2 * HOUR)])
+
+    assert DeltaTable(lake.silver.folder / "gold/kpi_player_sets").file_uris() == before
+    lake.check()
+
+
+def test_an_erasure_takes_a_player_out_of_the_sets_and_of_the_figures_of_the_past(lake: KpiLake) -> None:
+    lake.take([Event(at=BEGINNING + n * DAY, gamer=gamer) for n in (0, 1, 20) for gamer in ("ann", "bob")])
+    bob = player(lake, "Archery", "bob")
+    assert bob in sets_of(lake, BEGINNING).ever
+
+    lake.erase("bob")
+    lake.run()
+
+    assert lake.figures("kpi_players", "gamer_id") == [("ann",)]
+    for day in (0, 1, 20):
+        found = sets_of(lake, BEGINNING + day * DAY)
+        assert not any(bob in each for each in (found.active, found.payers, found.new, found.ever))
+    assert lake.figures("kpi_retention", "new_players", "day1_retention") == [(1, 1.0)]
+    lake.check()
+
+
+def test_a_number_is_a_players_own_in_a_game_for_good(lake: KpiLake) -> None:
+    lake.take([Event(at=BEGINNING, gamer="ann"), Event(at=BEGINNING, gamer="ann", game="Bingo")])
+    first = player(lake, "Archery", "ann")
+
+    lake.begin_again()
+    lake.take([Event(at=BEGINNING - DAY, gamer="bob")], [Event(at=BEGINNING + DAY, gamer="ann")])
+
+    assert player(lake, "Archery", "ann") == first
+    assert sorted(lake.figures("kpi_players", "game_name", "number")) == [("Archery", 0), ("Archery", 1), ("Bingo", 0)]
+
+
+def test_a_game_whose_figures_fail_keeps_its_rows_and_holds_up_no_other(lake: KpiLake) -> None:
+    games = ("Archery", "Bingo")
+    lake.take([Event(at=BEGINNING, game=game) for game in games])
+    compute = GameKpis.compute
+
+    def broken(figures: GameKpis, *arguments: object) -> list[TableChange]:
+        if figures.game == "Bingo":
+            raise ValueError("broken")
+        return compute(figures, *arguments)  # type: ignore[arg-type] # whatever it was called with
+
+    lake.silver.append([Event(at=BEGINNING + n * DAY, game=game, gamer="bob") for game in games for n in (0, 1)])
+    with patch.object(GameKpis, "compute", broken):
+        failed = [lake.run().failed, lake.run().failed]
+
+    assert failed == [("Bingo",), ("Bingo",)]
+    counted = lake.figures("kpi_active_players", "game_name", "dau")
+    assert counted == [("Archery", 1), ("Archery", 2), ("Bingo", 1)]
+    lake.begin_again()
+    assert lake.run().failed == ()
+    lake.check()
+
+
+def test_an_outage_is_no_games_failure(lake: KpiLake) -> None:
+    lake.take([Event(at=BEGINNING)])
+    lake.silver.append([Event(at=BEGINNING, gamer="bob")])
+    lake.refresh_gold()
+
+    with patch.object(GameKpis, "compute", side_effect=StoreError("the store is away")), pytest.raises(StoreError):
+        lake.refresh()
+
+    assert lake.refresh().failed == ()
+    lake.check()
+
+
+def test_retention_is_known_once_its_day_begins_though_no_player_comes(lake: KpiLake) -> None:
+    lake.today = (BEGINNING + 6 * DAY).date()
+    lake.take([Event(at=BEGINNING), Event(at=BEGINNING, gamer="bob"), Event(at=BEGINNING + DAY)])
+    assert lake.figures("kpi_retention", "day1_players", "day7_players") == [(1, None)]
+
+    lake.today += DAY
+    lake.run()
+
+    assert lake.figures("kpi_retention", "day1_players", "day7_players", "day7_retention") == [(1, 0, 0.0)]
+    lake.check()
+
+
+def test_a_game_whose_figures_fail_as_a_day_begins_gets_its_retention_later(lake: KpiLake) -> None:
+    lake.today = BEGINNING.date()
+    lake.take([Event(at=BEGINNING)])
+
+    lake.today += DAY
+    with patch.object(GameKpis, "compute", side_effect=ValueError("broken")):
+        lake.run()
+    lake.run()
+
+    lake.check()
+
+
+def test_a_day_is_provisional_for_three_hours_after_its_end(lake: KpiLake) -> None:
+    lake.take([Event(at=BEGINNING + 5 * HOUR)])
+
+    for table in ("kpi_daily", "kpi_active_players"):
+        assert lake.figures(table, "provisional_until") == [(BEGINNING + 27 * HOUR,)]
+    assert lake.figures("kpi_hourly", "provisional_until") == [(BEGINNING + 9 * HOUR,)]
+
+
+def test_files_of_players_stay_few(lake: KpiLake) -> None:
+    for n in range(5):
+        lake.take([Event(at=BEGINNING + n * HOUR, gamer=f"g{n}")])
+
+    assert len(DeltaTable(lake.silver.folder / "gold/kpi_players").file_uris()) == 1
+    assert len(lake.figures("kpi_players", "number")) == 5
+
+
+def test_nothing_is_committed_if_nothing_has_changed(lake: KpiLake) -> None:
+    lake.take([Event(at=BEGINNING)])
+    versions = [DeltaTable(lake.silver.folder / table.path).version() for table in kpi.ALL]
+
+    done = lake.refresh()
+
+    assert (done.days, done.rebuilt) == (0, False)
+    assert [DeltaTable(lake.silver.folder / table.path).version() for table in kpi.ALL] == versions
+
+
+def test_without_gold_there_is_nothing_to_refresh(lake: KpiLake) -> None:
+    done = lake.refresh()
+
+    assert (done.days, done.positions) == (0, {})
+    assert not (lake.silver.folder / "gold").exists()
+
+
+def test_logs_are_kept_from_the_versions_that_the_figures_are_of(lake: KpiLake) -> None:
+    assert lake.refresh.positions() == {}
+
+    lake.take([Event(at=BEGINNING)])
+    lake.silver.append([Event(at=BEGINNING, gamer="bob")])
+    lake.refresh_gold()
+
+    kept = {table: each.version for table, each in lake.refresh.positions().items()}
+    assert kept == {source.path: 0 for source in SOURCES}
+
+
+def test_every_column_has_a_comment(lake: KpiLake) -> None:
+    lake.take([Event(at=BEGINNING)])
+
+    found = {each.name: DeltaTable(lake.silver.folder / each.path) for each in kpi.ALL}
+    assert {name: uncommented(table.schema().to_json()) for name, table in found.items()} == {
+        name: [] for name in found
+    }
+    assert all(table.metadata().description for table in found.values())
+
+
+def test_a_long_computation_says_again_and_again_that_it_goes_on(lake: KpiLake) -> None:
+    steps: list[int] = []
+    lake.refresh = KpiRefresh(lake.silver.store, today=lambda: lake.today, progress=lambda: steps.append(len(steps)))
+
+    lake.take([*a_day(0, 10), *(replace(event, game="Bingo") for event in a_day(0, 10))])
+
+    # Each game at least once.
+    assert len(steps) >= 2
+
+
+def test_the_path_of_a_file_of_sets_has_all_that_the_table_is_partitioned_by(lake: KpiLake) -> None:
+    lake.take(a_day(0, 10))
+
+    [file] = DeltaTable(lake.silver.folder / "gold/kpi_player_sets").file_uris()
+
+    assert "/event_date=2026-06-01/game_name=Archery/" in file

@@ -1,0 +1,96 @@
+"""Observers of a stream's batches learn of each batch, and stop none."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import BatchManifest, OffsetRange
+from gamelake.model.failpoints import Failpoints
+from gamelake.streaming.driver.batch import FanOut, OpenStream
+from gamelake.streaming.driver.decision import Decision
+from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
+from gamelake.streaming.driver.observers import BatchObserver
+from tests.support.logged import logged
+from tests.unit.streaming.streams import TOPIC_ID, StandingTopic, a_stream, location_of, log_batch
+
+
+class OneRecordNoTable:
+    """Decides batches of one record that writes nothing."""
+
+    def decide(self, records: object, planned: object, plan: object) -> Decision:
+        """Decide; write no file."""
+        del records, planned, plan
+        return Decision((OffsetRange(partition=0, first=0, last=0, records=1),), (), {}, {}, ())
+
+    def learn(self, columns: object) -> bool:
+        """Keep the columns."""
+        del columns
+        return False
+
+
+class Noting(BatchObserver):
+    """Notes the calls for each batch."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def window_checked(self, left_out: int) -> None:
+        self.calls.append(f"window left out {left_out}")
+
+    def tables_held_back(self, count: int) -> None:
+        self.calls.append(f"{count} held")
+
+    def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
+        assert decide_seconds >= 0
+        assert commit_seconds >= 0
+        self.calls.append(f"committed {manifest.batch_id}")
+
+
+class Broken(BatchObserver):
+    """Fails at each call for a batch."""
+
+    def window_checked(self, left_out: int) -> None:
+        raise ZeroDivisionError(left_out)
+
+    def batch_committed(self, manifest: BatchManifest, decide_seconds: float, commit_seconds: float) -> None:
+        raise ZeroDivisionError(manifest.batch_id)
+
+
+def run_batch(folder: Path, *observers: BatchObserver) -> None:
+    """Run batch 0 by a new driver."""
+    stream = a_stream(folder)
+    generation = stream.open(TOPIC_ID)
+    log_batch(folder, generation, 0, {0: 1})
+    with stream_tables(location_of(folder)) as tables:
+        source = OpenStream(stream, generation, tables, cast("Any", StandingTopic()))
+        decider = cast("Any", OneRecordNoTable())
+        driver = FanOut(source, decider, FloodBreaker(FloodLimit(1, 1)), Failpoints(), observers=observers)
+        driver(cast("Any", None), 0)
+
+
+def test_observers_learn_of_a_batch_in_the_order_of_its_steps(tmp_path: Path) -> None:
+    first, second = Noting(), Noting()
+
+    run_batch(tmp_path, first, second)
+    run_batch(tmp_path, second)
+
+    assert first.calls == ["window left out 0", "0 held", "committed 0"]
+    # The second time the batch is decided already.
+    assert second.calls == [*first.calls, "0 held", "committed 0"]
+
+
+def test_an_observer_that_fails_stops_neither_the_batch_nor_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    noting = Noting()
+
+    run_batch(tmp_path, Broken(), noting)
+
+    assert noting.calls == ["window left out 0", "0 held", "committed 0"]
+    assert {failed["function"] for failed in logged(caplog, "telemetry_failed")} == {
+        "window_checked",
+        "batch_committed",
+    }
+    assert a_stream(tmp_path).manifests.batches() == [0]
