@@ -8,6 +8,16 @@ GAMES ?= 30
 RATE ?=
 # Whose tables the targets without Docker read: those of make demo, or of make dev.
 ON ?= demo
+# A misspelt choice is an error, and no other choice.
+choices_of_ON := demo dev stack
+choices_of_ENGINE := trino duckdb spark
+choices_of_FORMAT := table csv json jsonl
+flags := YES DRY_RUN HOLD FRESH COMPLETE
+$(foreach flag,$(flags),$(eval choices_of_$(flag) := 1))
+$(foreach name,ON ENGINE FORMAT $(flags),$(if $(filter-out $(choices_of_$(name)),$($(name))),\
+  $(error $(name) is '$($(name))'; it must be $(if $(word 2,$(choices_of_$(name))),one of: )$(choices_of_$(name)))))
+$(if $(and $(filter stack,$(ON)),$(filter duckdb spark,$(ENGINE))),\
+  $(error ON=stack: only Trino has the stack's tables; leave ENGINE out))
 export GAMELAKE_LAKEHOUSE ?= file://$(CURDIR)/build/$(ON)/lakehouse
 
 python := .venv/bin/python
@@ -24,6 +34,8 @@ maven_options := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+IgnoreUnrecognize
 maven_goal := $(with_java) MAVEN_OPTS="$(maven_options) $$MAVEN_OPTS" $(MAVEN) --quiet --batch-mode --threads 4 \
   -Daether.dependencyCollector.impl=bf -Dmaven.artifact.threads=10
 maven := $(maven_goal) package --file
+# $(1): what the rest of a recipe's line does, which prints nothing for minutes.
+progress = exec 9> >(compose/progress.sh '$(1)' .venv build/jars "$${UV_CACHE_DIR:-$$HOME/.cache/uv}" "$$HOME/.m2/repository") &&
 # The tests of our jar are `make test-java`: `make setup` does not wait for them.
 fetch_jars = rm -rf build/jars/spark build/jars/kafka build/jars/model build/registry && $(maven) compose/pom.xml -Dmaven.test.skip=true
 compile := .venv/bin/uv pip compile pyproject.toml --quiet --no-config --universal --generate-hashes \
@@ -53,7 +65,8 @@ class_archive := build/jars/spark.jsa
 jars := $(stamps)/jars
 java_tests := $(stamps)/java-tests
 programs := $(environment) $(native) $(jars)
-at_once = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=4)
+# Silent about what is up to date.
+at_once = $(MAKE) --silent $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=4)
 # A JDK of the machine, or else a Java runtime from a Python package.
 java := $(stamps)/java
 packaged_java := build/java/release
@@ -82,15 +95,20 @@ spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup java lint format lock dbt pictures model test test-unit test-java test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel release push-images chart chart-check test-kubernetes docs docs-serve
 
-##@ Start here
+# What a newcomer needs leads the help, in this order.
+first := demo dev doctor up sql test
+
+##@ Without Docker
 
 help: ## Print this list
-	@awk 'BEGIN { FS = ":.*## " } \
-	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -v first='$(first)' 'BEGIN { FS = ":.*## "; count = split(first, order, " "); for (i in order) leads[order[i]] } \
+	  /^##@ / { rest = rest "\n" substr($$0, 5) "\n" } \
+	  /^[a-z-]+:.*## / { line = sprintf("  %-22s %s\n", $$1, $$2); if ($$1 in leads) lead[$$1] = line; else rest = rest line } \
+	  END { print "\nStart here"; for (i = 1; i <= count; i++) printf "%s", lead[order[i]]; printf "%s", rest }' $(MAKEFILE_LIST)
 
 setup: ## Make .venv from requirements.lock and fetch the jars (a second run is instant)
-	@$(at_once) $(programs) $(class_archive)
+# Not to the standard output, which is that of what is made: `make sql FORMAT=json`.
+	@$(at_once) $(programs) $(class_archive) >&2
 
 java: $(packaged_java) ## Install a Java runtime from a Python package in build/java, as make setup does where there is no JDK
 	@:
@@ -98,11 +116,12 @@ java: $(packaged_java) ## Install a Java runtime from a Python package in build/
 # Classes are archived after the first demo, whose few JVMs the archive would gain less time than it takes.
 demo: ## Simulate players, ingest their events, check the tables: EVENTS=250000 GAMES=30 RATE=<events per second; empty: no limit>
 	@$(at_once) $(programs)
-	@$(with_java) $(python) -m tools.demo --events $(or $(EVENTS),250000) --games $(GAMES) $(if $(RATE),--rate $(RATE))
+	@$(with_java) $(python) -m tools.demo --events $(or $(EVENTS),250000) --games '$(GAMES)' $(if $(RATE),--rate '$(RATE)')
 	@$(at_once) $(class_archive)
 
-dev: setup ## Run the platform without Docker until Ctrl-C, with data that stays: RATE=<events per second of simulated players, none> GAMES=30
-	@$(with_java) $(python) -m tools.dev $(if $(RATE),--rate $(RATE) --games $(GAMES))
+dev: setup ## Run the platform without Docker until Ctrl-C, with data that stays: RATE=<events per second of simulated players, none> GAMES=30 FIRST_PORT=<the first of its ports, 17000>
+	@$(with_java) $(python) -m tools.dev $(if $(RATE),--rate '$(RATE)' --games '$(GAMES)') \
+	  $(if $(FIRST_PORT),--first-port '$(FIRST_PORT)')
 
 dev-clean: $(environment) ## Remove the data of make dev, after asking (YES=1: don't ask, DRY_RUN=1: only show them)
 	@$(python) -m tools.dev.clean $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run)
@@ -111,7 +130,7 @@ lineage: $(environment) ## Draw the lineage of all tables as one HTML page (GAME
 	@$(python) -m tools.lineage $(if $(filter stack,$(ON)),--stack)
 
 # No process refreshes the gold tables of make demo; in the stack the service `serving` does.
-notebooks: setup $(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),gold) ## Run both notebooks and keep their output under build/notebooks: N=<analyst, engineer>
+notebooks: setup $(if $(filter file://%,$(GAMELAKE_LAKEHOUSE)),gold) ## Run the notebooks and keep their output under build/notebooks: N=<analyst, engineer, streaming>
 	@$(with_java) $(python) -m notebooks $(N)
 
 gold: setup ## Refresh the gold tables once (GAMELAKE_LAKEHOUSE=<URI>, default: the demo's; ON=dev: make dev's)
@@ -148,7 +167,7 @@ bench-maintenance: setup ## Benchmark maintenance: compaction against OPTIMIZE, 
 	@$(python) -m benchmarks.questions.compaction
 	@$(python) -m benchmarks.soak --pause 0.05
 
-bench-year: $(environment) ## Let a lakehouse live a year, and measure what grows with it: BATCHES=<18200> OUT=<folder: store the results, draw the chart> (two hours)
+bench-year: $(environment) ## Let a lakehouse live a year, and measure what grows with it: BATCHES=<18200> OUT=<folder for the results> (two hours)
 	@$(python) -m benchmarks.year $(if $(BATCHES),--batches $(BATCHES)) $(if $(OUT),--out '$(OUT)')
 
 ##@ The stack (needs a Docker engine with compose)
@@ -187,13 +206,19 @@ pictures: $(environment) $(browser) ## Make docs/pictures again: W=<demo, pages 
 # The value is passed on unexpanded: SQL has its own dollars and quotes.
 sql: export QUERY := $(value Q)
 ask := GAMELAKE_GAMES_FILE=contracts/games.yaml GAMELAKE_SPARK_JARS=build/jars/spark $(python) -m jobs.ask
-sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; USER_NAME=<analyst, engineer, ...>; ENGINE=<duckdb, spark>: the demo's tables, with ON=dev those of make dev
+# Of Trino's command line, which has no JSON document of all rows.
+trino_format_ := ALIGNED
+trino_format_table := ALIGNED
+trino_format_csv := CSV_HEADER
+trino_format_jsonl := JSON
+trino_format = $(or $(trino_format_$(FORMAT)),$(error Trino prints FORMAT=jsonl, a row on each line; FORMAT=json needs ENGINE=duckdb or spark))
+sql: $(if $(filter duckdb spark,$(ENGINE)),setup) ## Query Trino: Q="<statement>" or F=<file>, neither: its command line; FORMAT=<table, csv, json, jsonl> USER_NAME=<analyst, engineer, ...>; ENGINE=<duckdb, spark>: the demo's tables, with ON=dev those of make dev
 ifneq ($(filter duckdb spark,$(ENGINE)),)
-	@$(with_java) $(ask) --engine $(ENGINE) $(if $(FORMAT),--format $(FORMAT)) $(if $(AS_OF),--as-of $(AS_OF)) \
+	@$(with_java) $(ask) --engine $(ENGINE) $(if $(FORMAT),--format $(FORMAT)) $(if $(AS_OF),--as-of '$(AS_OF)') \
 	  $(if $(F),--file '$(F)',$(if $(Q),"$$QUERY"))
 else
-	@compose/sql.sh $(or $(USER_NAME),analyst) \
-	  $(if $(F)$(Q),--output-format ALIGNED --execute="$(if $(F),$$(cat '$(F)'),$$QUERY)" </dev/null)
+	@compose/sql.sh '$(or $(USER_NAME),analyst)' \
+	  $(if $(F)$(Q),--output-format $(trino_format) --execute="$(if $(F),$$(cat '$(F)'),$$QUERY)" </dev/null)
 endif
 
 smoke: ## Send one event through the gateway and wait until Trino returns it
@@ -203,8 +228,8 @@ demo-stack: ## Simulate players in the stack: EVENTS=1000000 GAMES=30 RATE=<even
 	@$(stack) run --rm --no-deps tools python -m tools.simulator $(players_to_$(or $(TARGET),http)) \
 	  --events $(or $(EVENTS),1000000) --games $(GAMES) --rate $(or $(RATE),5000)
 
-drill: setup ## Run recovery drills on the running stack: inject a fault, repair it, time it: D=<lost-checkpoint, ...; all if empty>
-	@$(python) -m tools.drill $(D)
+drill: setup ## Run recovery drills on the running stack, after asking: inject a fault, repair it, time it: D=<lost-checkpoint, ...; all if empty> (YES=1: don't ask, DRY_RUN=1: only list them)
+	@$(python) -m tools.drill $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run) $(D)
 
 quality-stack: ## Validate a day of the running stack with Great Expectations: DAY=, G=, HOLD=1 as for quality; Data Docs in build/data-docs
 	@mkdir -p build/data-docs && chmod 0777 build/data-docs
@@ -226,9 +251,10 @@ down: ## Stop the stack; its data stays
 
 # Next to mypy, which uses one core.
 lint_native = { ! command -v cargo-clippy >/dev/null || (cd native && cargo fmt --check && CARGO_TARGET_DIR=../build/native cargo clippy --quiet --locked -- --deny warnings); }
-lint: $(environment) ## Check style, types and import contracts
+lint: $(environment) ## Check style, types, import contracts, and what contracts, rules, views and questions declare
 	@$(lint_native) & \
-	  .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports; \
+	  .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports && \
+	  $(python) -m tools.contracts; \
 	  code=$$?; wait $$! && exit $$code
 
 format: $(environment) ## Format the code
@@ -260,12 +286,13 @@ browser: $(browser) ## Install what opens the portal in Chromium for its test (2
 model: $(environment) $(jars) ## Check the model of the protocol by TLC, with all bounds (about 5 minutes): B="<bounds of docs/model, empty: all>"
 	@$(with_java) $(python) -m tools.model $(B)
 
-# docs/faults.md has what each variable makes longer.
+# docs/appendix/faults.md has what each variable makes longer.
 more := FAULT_SEEDS=$(or $(FAULT_SEEDS),100) FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),5000) \
   FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600) SOAK_BATCHES=$(or $(SOAK_BATCHES),100) \
-  OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),60) PROPERTY_FACTOR=$(or $(PROPERTY_FACTOR),20) SCHEDULES_FACTOR=$(or $(SCHEDULES_FACTOR),230)
+  OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),60) PROPERTY_FACTOR=$(or $(PROPERTY_FACTOR),20) SCHEDULES_FACTOR=$(or $(SCHEDULES_FACTOR),230) \
+  POISON_FACTOR=$(or $(POISON_FACTOR),334) HISTORIES_FACTOR=$(or $(HISTORIES_FACTOR),100)
 test-long: setup ## Run all tests that need no Docker, for hours: more kills, longer outages, and different random examples at each run
-	@$(with_java) $(for_seconds) $(more) $(call pytest,long) $(spread) tests/unit tests/spark tests/embedded
+	@$(with_java) $(for_seconds) $(more) $(call pytest,long) --timeout=0 $(spread) tests/unit tests/spark tests/embedded
 
 test-stack: setup $(jdbc) $(browser_in_ci) $(engines_in_ci) ## Bring the stack up, run the tests that need it, and take it down: K="<pytest's expression of the tests to run, all>"
 	@$(with_java) $(for_seconds) tests/stack/run.sh $(if $(K),-k '$(K)')
@@ -327,11 +354,13 @@ push-images: ## Push the stack's images to a container registry and list their d
 
 ##@ Maintain
 
-backup: setup ## Back up what is not in the tables, of the running stack or the demo: DEST=<folder, build/backups> KEEP=<how many, 8>
-	@$(with_java) compose/backup.sh make $(if $(DEST),--to '$(DEST)') $(if $(KEEP),--keep $(KEEP))
+# ON has a default, for other targets; here only a demo that is asked for counts.
+backup_of := compose/backup.sh $(if $(filter file,$(origin ON)),,$(filter-out --stack,--$(ON)))
+backup: setup ## Back up what is not in the tables, of the running stack: DEST=<folder, build/backups> KEEP=<how many, 8>; ON=demo: of the demo
+	@$(with_java) $(backup_of) make $(if $(DEST),--to '$(DEST)') $(if $(KEEP),--keep $(KEEP))
 
-restore-backup: setup ## Restore a backup into an empty platform, after asking: B=<its folder> (YES=1: don't ask, DRY_RUN=1: only check it)
-	@$(with_java) compose/backup.sh restore '$(B)' $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run) $(foreach part,$(INTO),--into $(part))
+restore-backup: setup ## Restore a backup into an empty platform, after asking: B=<its folder> (YES=1: don't ask, DRY_RUN=1: only check it); ON=demo: into the demo's
+	@$(with_java) $(backup_of) restore '$(B)' $(if $(YES),--yes) $(if $(DRY_RUN),--dry-run) $(foreach part,$(INTO),--into $(part))
 
 rotate: ## Replace a secret of the running stack, all certificates, or all of both: S=<its name, certificates, or all> (DRY_RUN=1: only list the steps)
 	@compose/rotate.sh $(if $(DRY_RUN),--dry-run) '$(S)'
@@ -345,27 +374,27 @@ lock: $(environment) | $(needs_maven) ## Update the lock files (development, ima
 	@$(call compile_group,docs)
 	@$(call compile_group,java)
 	@echo "Hashing the jars"
-	@$(fetch_jars)
+	@$(call progress,Fetching jars) $(fetch_jars)
 	@$(python) -m tools.supply_chain.jar_hashes write
 
 clean: ## Remove tables, stream state, logs and the stack's data, after asking (YES=1: don't ask, DRY_RUN=1: only list them)
 	@compose/clean.sh
 
-distclean: ## Remove everything that make made
-	@rm -rf build .venv gamelake.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+distclean: ## Remove everything that make made but the stack's data, after asking (YES=1: don't ask, DRY_RUN=1: only list it)
+	@compose/clean.sh --all-made
 
 # Prerequisites of the targets above
 
 # The environment depends on these two files only: editing the code must not reinstall it.
 $(environment): requirements.lock pyproject.toml
-	@echo "Making .venv from requirements.lock"
+	@echo "Making .venv from requirements.lock, in about two minutes if nothing is cached"
 	@python="$$($(prerequisites) python)" && "$$python" -m venv --clear .venv
 	@mkdir -p $(@D)
 # pip installs uv, which installs the rest in a third of pip's time.
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock >$@.uv
 	@$(python) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $@.uv
-	@$(install) --require-hashes --requirement requirements.lock
-	@$(install) --no-deps --editable .
+	@$(call progress,Installing packages) $(install) --require-hashes --requirement requirements.lock
+	@$(call progress,Installing the library) $(install) --no-deps --editable .
 	@mv $@.uv $@
 
 $(native): $(environment) native/build.sh native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs)
@@ -394,7 +423,7 @@ $(docs_environment): requirements-docs.lock $(environment)
 $(packaged_java): requirements-java.lock tools/embedded/packaged_java.py $(environment)
 	@echo "Making build/java from requirements-java.lock"
 	@rm -rf build/java
-	@$(install) --require-hashes --requirement $< --target build/java/packages
+	@$(call progress,Installing Java) $(install) --require-hashes --requirement $< --target build/java/packages
 	@$(python) -m tools.embedded.packaged_java build/java
 
 $(java): requirements-java.lock $(environment)
@@ -426,7 +455,7 @@ build/helm/helm: deploy/helm/tools/go.mod deploy/helm/tools/go.sum
 $(jars): compose/pom.xml compose/jars.sha256 $(wildcard compose/kafka/pom.xml compose/model/pom.xml compose/registry/pom.xml) \
   $(shell find compose/spark -name pom.xml -o -name '*.java') | $(needs_maven)
 	@echo "Fetching the jars of Spark, Kafka, the schema registry and TLC, building ours"
-	@$(fetch_jars)
+	@$(call progress,Fetching jars) $(fetch_jars)
 	@$(python) -m tools.supply_chain.jar_hashes check
 	@mkdir -p $(@D) && touch $@
 
@@ -437,4 +466,4 @@ $(java_tests): $(jars)
 
 $(class_archive): $(environment) $(jars)
 	@echo "Archiving the classes that Spark loads, once: later starts take less time"
-	@$(with_java) $(for_seconds) GAMELAKE_SPARK_JARS=$(@:.jsa=) PYSPARK_PYTHON=$(python) $(python) -m jobs.archive_classes >$@.log 2>&1 || { cat $@.log; exit 1; }
+	@$(call progress,Archiving classes) $(with_java) $(for_seconds) GAMELAKE_SPARK_JARS=$(@:.jsa=) PYSPARK_PYTHON=$(python) $(python) -m jobs.archive_classes >$@.log 2>&1 || { cat $@.log; exit 1; }
