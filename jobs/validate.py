@@ -15,6 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from gamelake.command import command_parser
+from gamelake.command import day as parsed_day
 from gamelake.contract.games import load_games
 from gamelake.layers.comments import EventComments
 from gamelake.ledger.holds import release
@@ -49,9 +50,9 @@ def main() -> int:
     arguments = _arguments()
     settings = ValidationSettings.from_env()
     store = Store(settings.tables.lakehouse.location)
-    if arguments.release:
-        return _release(store, arguments.games, date.fromisoformat(arguments.day) if arguments.day else None)
     now = datetime.now(UTC)
+    if arguments.release:
+        return _release(store, arguments.games, _day(store, arguments.day, now.date()) if arguments.day else None)
     games, day = games_to_validate(store, arguments.games), _day(store, arguments.day, now.date())
     lakehouse_day = LakehouseDay(store, day, _rules(settings, store))
     settle = _settler(store, arguments, day, now)
@@ -109,17 +110,21 @@ def _release(store: Store, games: Sequence[str], day: date | None) -> int:
     return OK
 
 
-def _day(store: Store, text: str, today: date) -> date:
-    if text == _NEWEST:
+def _day(store: Store, wanted: date | str | None, today: date) -> date:
+    if isinstance(wanted, str):
         return newest_day(store, today)
-    return date.fromisoformat(text) if text else today - timedelta(days=1)
+    return wanted or today - timedelta(days=1)
+
+
+def _day_or_newest(text: str) -> date | str:
+    return text if text == _NEWEST else parsed_day(text)
 
 
 def _arguments() -> argparse.Namespace:
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("games", nargs="*", metavar="GAME", help="such as kart_rumble; default: all that have a table")
-    add("--day", default="", help="of the events, or 'newest': the last day with events; default: yesterday")
+    add("--day", type=_day_or_newest, help="of the events, or 'newest': the last day with events; default: yesterday")
     add("--docs", type=Path, default=_DOCS, metavar="DIR", help="for Data Docs of this run; default: %(default)s")
     add("--hold", action="store_true", help="hold gold back after a critical failure, release it otherwise")
     add("--until", type=moment, metavar="TIME", help="when a hold expires; default: never")

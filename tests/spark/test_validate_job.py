@@ -68,6 +68,13 @@ def _validate_in_this_process(
         return validate.main()
 
 
+def test_a_wrong_day_is_named_before_anything_starts(store: Store) -> None:
+    done = _validate(store, "--day", "2026-02-30")
+
+    assert done.returncode == 2
+    assert "argument --day: '2026-02-30' is not a day" in done.stderr
+
+
 @pytest.mark.slow
 def test_a_day_is_validated_held_back_and_released(
     spark: SparkSession,
