@@ -24,7 +24,12 @@ def command_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return the `type` of an argument that is a whole number from `least` to `most`; None: of any size."""
+    """Return the `type` of an argument that is a whole number from `least` to `most`; None: of any size.
+
+    Example:
+        >>> whole(1, 10)("3")
+        3
+    """
     bounds = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
 
     def parse(text: str) -> int:
@@ -120,7 +125,15 @@ def is_confirmed(question: str, planned: object = None) -> bool:
 
 
 def print_result(result: object) -> int:
-    """Print the result of a command as one JSON document, and return exit code 0."""
+    """Print the result of a command as one JSON document, and return exit code 0.
+
+    Example:
+        >>> print_result({"rows": 3})
+        {
+          "rows": 3
+        }
+        0
+    """
     print(as_json(result))
     return OK
 

@@ -180,6 +180,11 @@ def load_games(path: Path) -> GamesContract:
     Raises:
         ContractError: a key is unknown, a value is impossible or two games claim the same thing; the message names
             file and line.
+
+    Example:
+        >>> contract = load_games(Path("contracts/games.yaml"))
+        >>> contract.games[0].game_name, contract.games[0].table
+        ('Archery Duel', 'silver/archery_duel_events')
     """
     contract, document = load_declaration(path, GamesContract)
     raise_first(_impossible(contract), document)

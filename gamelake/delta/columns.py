@@ -136,6 +136,10 @@ def merged(table: pa.Schema, incoming: pa.Schema) -> pa.Schema:
     Raises:
         IncompatibleSchemaError: a column would have to change its type, its name differs from another one by case only,
             or it is nested too deeply for a table's log.
+
+    Example:
+        >>> merged(pa.schema({"level": pa.int64()}), pa.schema({"country": pa.string()})).names
+        ['level', 'country']
     """
     grown = _grown(table, incoming)
     return table if grown is None else grown
@@ -237,6 +241,10 @@ def delta_schema_json(schema: pa.Schema) -> str:
 
     Raises:
         IncompatibleSchemaError: delta-rs writes the JSON but can't read it, so no table may have it.
+
+    Example:
+        >>> delta_schema_json(pa.schema({"level": pa.int64()}))
+        '{"type":"struct","fields":[{"name":"level","type":"long","nullable":true,"metadata":{}}]}'
     """
     text = Schema.from_arrow(schema).to_json()
     if (problem := unreadable_schema(text)) is not None:

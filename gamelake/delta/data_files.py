@@ -91,6 +91,11 @@ def write_rows(
 
     Returns:
         The file, for the commit that adds it.
+
+    Example:
+        >>> file = write_rows(Store(location), "silver/notes", pa.table({"text": ["first", "second"]}), {})
+        >>> file.rows, file.partition
+        (2, {})
     """
     content, statistics = encode_parquet(rows, unique)
     path = new_file_name(partition_folder(partition))

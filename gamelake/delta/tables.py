@@ -96,6 +96,16 @@ class DeltaTables:
 
     Attributes:
         on_log_checkpoint_failure: called after a log checkpoint could not be written, on a thread of its own.
+
+    Example:
+        >>> from gamelake.delta.data_files import write_rows
+        >>> rows = pa.table({"text": ["first", "second"]})
+        >>> file = write_rows(Store(location), "silver/notes", rows, {})
+        >>> schema = delta_schema_json(rows.schema)
+        >>> files = TableFiles(table="silver/notes", partition_by=(), schema=schema, files=(file,))
+        >>> with DeltaTables(location) as tables:
+        ...     tables.append(files, BatchTransaction("import", 7)), tables.append(files, BatchTransaction("import", 7))
+        (<CommitOutcome.COMMITTED: 'committed'>, <CommitOutcome.ALREADY_COMMITTED: 'already_committed'>)
     """
 
     def __init__(
@@ -366,6 +376,12 @@ def open_table(location: Location, table: str, version: int | None = None) -> De
     Raises:
         TableNotFoundError: there is no table.
         TransientError: its log grew at every attempt to list it.
+
+    Example:
+        >>> from deltalake import write_deltalake
+        >>> write_deltalake(location.child("silver/notes"), pa.table({"text": ["first"]}))
+        >>> open_table(location, "silver/notes").version()
+        0
     """
     for _ in range(_LISTINGS):
         try:

@@ -46,7 +46,18 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Generations:
-    """All generations of a stream; records are never changed or deleted."""
+    """All generations of a stream; records are never changed or deleted.
+
+    Example:
+        >>> generations = Generations(Store(location), "events")
+        >>> first = Generation(
+        ...     stream="events", number=0, query_id="q", topic="events", topic_id="t", first_batch=0, reason="first",
+        ...     created_at="2026-11-30T00:00:00Z",
+        ... )
+        >>> generations.add(first)
+        >>> [generation.app_id for generation in generations.all()]
+        ['q-0']
+    """
 
     def __init__(self, store: Store, stream: str) -> None:
         self._stream = stream

@@ -232,6 +232,19 @@ class Manifests:
 
     Several processes may use the manifests of a stream: only one of them can decide a batch. An instance caches the
     newest batch, so `newest` is for one thread.
+
+    Example:
+        >>> manifests = Manifests(Store(location), "events")
+        >>> manifests.newest() is None
+        True
+        >>> decided = BatchManifest(
+        ...     stream="events", query_id="q", generation=0, batch_id=0, topic="events", topic_id="t",
+        ...     written_at="2026-11-30T00:00:00Z", offsets=(), tables=(), dead_letters={},
+        ... )
+        >>> manifests.settle(decided) == manifests.settle(msgspec.structs.replace(decided, query_id="late")) == decided
+        True
+        >>> manifests.newest()
+        0
     """
 
     def __init__(self, store: Store, stream: str) -> None:

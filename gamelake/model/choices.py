@@ -28,6 +28,11 @@ def chosen(known: Iterable[Chosen], given: str) -> Chosen:
 
     Raises:
         ValueError: there is no such name; the message has those that there are.
+
+    Example:
+        >>> chosen(["trino", "duckdb", "spark"], "duck")
+        Traceback (most recent call last):
+        ValueError: it must be trino, duckdb or spark; did you mean duckdb?
     """
     names = list(known)
     for name in names:

@@ -12,6 +12,11 @@ class Environment:
     """Environment variables, read by name with bounds and defaults.
 
     All methods raise SettingsError, which names the variable.
+
+    Example:
+        >>> env = Environment({"GAMELAKE_BATCH_RECORDS": "5000"})
+        >>> env.whole("GAMELAKE_BATCH_RECORDS", default=1000, least=1, most=10**6)
+        5000
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:

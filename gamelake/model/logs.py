@@ -28,6 +28,10 @@ class LogEvent:
     Attributes:
         name: in snake_case; machines count by it.
         fields: values that are not JSON, such as errors, are rendered by `str`.
+
+    Example:
+        >>> print(LogEvent("lease_not_renewed", {"lease": "compaction", "attempt": 2}))
+        lease_not_renewed lease=compaction attempt=2
     """
 
     name: str

@@ -70,7 +70,12 @@ def game_table(game: str) -> str:
 
 
 def game_of(table: str) -> str | None:
-    """Return the game whose silver table this is, None if it is another kind of table."""
+    """Return the game whose silver table this is, None if it is another kind of table.
+
+    Example:
+        >>> game_of("silver/kart_rumble_events"), game_of("silver/events")
+        ('kart_rumble', None)
+    """
     layer, _, name = table.partition("/")
     return name.removesuffix("_events") if layer == "silver" and name != "events" and name.endswith("_events") else None
 

@@ -40,6 +40,14 @@ def all_of(observers: Sequence[Observer]) -> Observer:
 
     Args:
         observers: of one kind, whose methods return nothing; may be empty.
+
+    Example:
+        >>> class Prints:
+        ...     def committed(self, table):
+        ...         print(table)
+        >>> all_of([Prints(), Prints()]).committed("silver/events")
+        silver/events
+        silver/events
     """
     return cast("Observer", _AllObservers(observers))
 

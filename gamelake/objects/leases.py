@@ -97,6 +97,12 @@ class Lease:
 
     Raises:
         LeaseHeldError: on entry, another process that is alive holds the lease.
+
+    Example:
+        >>> with Lease(Store(location), "_gamelake/leases/compaction", "compaction") as lease:
+        ...     lease.require()
+        ...     lease.token
+        1
     """
 
     def __init__(self, store: Store, folder: str, name: str, timing: LeaseTiming | None = None) -> None:

@@ -46,6 +46,15 @@ class Records(Generic[T]):
         folder: path inside the store, without a trailing slash.
         kind: the struct that each object holds.
         encoding: of each object.
+
+    Example:
+        >>> class Note(msgspec.Struct):
+        ...     text: str
+        >>> notes = Records(Store(location), "_gamelake/notes", Note)
+        >>> notes.add("1", Note("first")), notes.add("1", Note("second"))
+        (True, False)
+        >>> notes.all()
+        [Note(text='first')]
     """
 
     store: Store

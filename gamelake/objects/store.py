@@ -47,6 +47,10 @@ class Location:
         options: the store's options by the names of environment variables; keys are among them, so `repr` omits all.
         synced: for a local disk, True if writes reach the disk before they return, so that a power cut undoes none.
         at_once: the number of independent requests to make in parallel; 0 for the default of the kind of store.
+
+    Example:
+        >>> Location(uri="s3://lakehouse").child("silver/events")
+        's3://lakehouse/silver/events'
     """
 
     uri: str
@@ -82,6 +86,15 @@ class Store:
 
     Attributes:
         location: of all paths.
+
+    Example:
+        >>> store = Store(location)
+        >>> store.put_new("notes/1.txt", b"first"), store.put_new("notes/1.txt", b"second")
+        (True, False)
+        >>> store.get("notes/1.txt"), store.get("notes/2.txt")
+        (b'first', None)
+        >>> store.paths("notes")
+        ['notes/1.txt']
     """
 
     def __init__(self, location: Location, retries: int | None = None) -> None:

@@ -45,6 +45,15 @@ def dataset(location: Location, table: str, schema: pa.Schema, files: Iterable[F
 
     Raises:
         StoreError: a file is in no folder of this lakehouse.
+
+    Example:
+        >>> from deltalake import write_deltalake
+        >>> write_deltalake(location.child("silver/notes"), pa.table({"text": ["first", "second"]}))
+        >>> from gamelake.delta.log.codec import live_files
+        >>> from gamelake.delta.tables import open_table
+        >>> files = live_files(open_table(location, "silver/notes"))
+        >>> dataset(location, "silver/notes", pa.schema({"text": pa.string()}), files).count_rows()
+        2
     """
     placed = [(object_path(location, table, file.relative_path), file) for file in files]
     system, form = file_system(location, {path: file.size for path, file in placed}), ds.ParquetFileFormat()

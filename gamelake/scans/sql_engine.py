@@ -78,6 +78,12 @@ def engine(threads: int) -> Iterator[Engine]:
 
     Args:
         threads: the number of DuckDB's threads.
+
+    Example:
+        >>> with engine(threads=1) as sql:
+        ...     sql.give("events", pa.table({"game": ["chess", "chess", "golf"]}))
+        ...     sql.table("SELECT game, count(*) AS events FROM events GROUP BY game ORDER BY game").to_pydict()
+        {'game': ['chess', 'golf'], 'events': [2, 1]}
     """
     with (
         TemporaryDirectory(prefix="gamelake-sql-") as folder,

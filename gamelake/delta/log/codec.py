@@ -108,6 +108,10 @@ def decode_entry(content: bytes) -> list[Action]:
 
     Raises:
         ValueError: the entry is damaged, or has no action because the store has responded with an empty body.
+
+    Example:
+        >>> decode_entry(encode_entry([transaction_action("import", 7, now=1)]))
+        [{'txn': {'appId': 'import', 'version': 7, 'lastUpdated': 1}}]
     """
     require_actions(content)
     return [json.loads(line) for line in content.splitlines() if line.strip()]
@@ -346,6 +350,12 @@ def live_files(handle: DeltaTable, *, with_deleted_rows: bool = False) -> list[F
     Raises:
         StoreError: the table is partitioned by a type that the platform does not write, or has deletion vectors and
             `with_deleted_rows` is False.
+
+    Example:
+        >>> from deltalake import write_deltalake
+        >>> write_deltalake(location.child("silver/notes"), pa.table({"text": ["first"]}))
+        >>> [file.size > 0 for file in live_files(DeltaTable(location.child("silver/notes")))]
+        [True]
     """
     if not with_deleted_rows and _has_deletion_vectors(handle):
         raise StoreError(deleted_by_vectors(handle.table_uri))
