@@ -40,7 +40,7 @@ def gateway(
         bootstrap_servers=kafka.bootstrap_servers,
         registry_url=registry.url,
         topic=name,
-        INGEST_BODY_SECONDS="1",
+        INGEST_BODY_SECONDS="5",
         INGEST_KAFKA_SECONDS="3",
     )
     yield opened
