@@ -36,7 +36,6 @@ _WALK = re.compile(r"^\| \d+ \| `([\w/]+\.py)` \|", re.MULTILINE)
 _PACKAGE = re.compile(r"(?:^ *|--> |& )(\w+)")
 _BOX_DRAWING = re.compile("[\u2500-\u257f]")
 _DECISION = re.compile(r"^\| (\d{4}) \| \[(.+)\]\((.+)\) \|$", re.MULTILINE)
-_MERGED_DECISION = re.compile(r"^\| (\d{4}) \| (?:in|replaced by) \[(\d{4})\]\((.+)\) \|$", re.MULTILINE)
 _WORD = re.compile(r"[^\s|]*\w[^\s|]*")
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 _WAYS_BACK = ("What you built", "In the stack and on Kubernetes", "If it does not work", "Undo")
@@ -136,16 +135,6 @@ def test_the_index_of_decisions_names_every_page_by_its_title() -> None:
     assert [f"# {number}: {title}" for number, title, _ in index] == titles
     assert [name for _, _, name in index] == [Path(page).name for page in DECISION_PAGES]
     assert len({number for number, _, _ in index}) == len(DECISION_PAGES)
-
-
-def test_the_number_of_a_merged_decision_leads_to_the_page_that_has_it() -> None:
-    readme = (DECISIONS / "README.md").read_text(encoding="utf-8")
-    index = {number: name for number, _, name in _DECISION.findall(readme)}
-    merged = _MERGED_DECISION.findall(readme)
-
-    assert [(number, name) for _, number, name in merged] == [(number, index[number]) for _, number, _ in merged]
-    assert index.keys().isdisjoint(number for number, _, _ in merged)
-    assert sorted(set(merged)) == merged
 
 
 @pytest.mark.parametrize("page", DECISION_PAGES)
