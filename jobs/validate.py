@@ -116,7 +116,8 @@ def _day(store: Store, wanted: date | str | None, today: date) -> date:
     return wanted or today - timedelta(days=1)
 
 
-def _day_or_newest(text: str) -> date | str:
+def day_or_newest(text: str) -> date | str:
+    """Parse the value of `--day`: a day, or 'newest'."""
     return text if text == _NEWEST else parsed_day(text)
 
 
@@ -124,7 +125,7 @@ def _arguments() -> argparse.Namespace:
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("games", nargs="*", metavar="GAME", help="such as kart_rumble; default: all that have a table")
-    add("--day", type=_day_or_newest, help="of the events, or 'newest': the last day with events; default: yesterday")
+    add("--day", type=day_or_newest, help="of the events, or 'newest': the last day with events; default: yesterday")
     add("--docs", type=Path, default=_DOCS, metavar="DIR", help="for Data Docs of this run; default: %(default)s")
     add("--hold", action="store_true", help="hold gold back after a critical failure, release it otherwise")
     add("--until", type=moment, metavar="TIME", help="when a hold expires; default: never")

@@ -14,8 +14,8 @@ class Environment:
     All methods raise SettingsError, which names the variable.
 
     Example:
-        >>> env = Environment({"GAMELAKE_BATCH_RECORDS": "5000"})
-        >>> env.whole("GAMELAKE_BATCH_RECORDS", default=1000, least=1, most=10**6)
+        >>> env = Environment({"GAMELAKE_DEDUP_MAX_EVENTS": "5000"})
+        >>> env.whole("GAMELAKE_DEDUP_MAX_EVENTS", default=1000, least=1, most=10**6)
         5000
     """
 
