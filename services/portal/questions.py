@@ -18,8 +18,8 @@ from trino.exceptions import Error as TrinoClientError
 from trino.exceptions import TrinoQueryError
 
 from gamelake.model.errors import GamelakeError
+from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.questions import Question, load_questions
-from gamelake.serving.sql.translations import QueryEngine
 from gamelake.trino import TrinoAccess
 from services.portal.settings import PortalSettings, QueryLimits
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from gamelake.observability.faults import load_faults
+from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.questions import Question, load_questions
-from gamelake.serving.sql.translations import QueryEngine
 from monitoring.addresses import runbook_url
 from services.portal.app import PortalApp, PortalResponse
 from services.portal.figures import Overview, ServiceHealth, StreamFigures, metric_samples
