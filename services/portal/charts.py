@@ -4,9 +4,9 @@ Colours are classes of `assets/portal.css`, since a page's policy allows no styl
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import TypeAlias
 
 from markupsafe import Markup
@@ -18,7 +18,7 @@ Write: TypeAlias = Callable[[float], str]
 
 SERIES = 6
 _WIDTH, _HEIGHT = 480, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 14, 34
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 22, 26, 34
 _TICKS = 4
 _ROUND = (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10)
 _THOUSAND, _MILLION = 1_000, 1_000_000
@@ -26,7 +26,7 @@ _SPARK_WIDTH, _SPARK_HEIGHT = 120, 28
 _NAMES, _VALUES, _ROW, _GAP = 168, 76, 24, 6
 _LETTERS = 22
 _MOST_LABELS = 5
-_numbers = count(1)
+_NO_LETTERS = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def plot(chart: Plot) -> Markup:
     parts = [_grid(y, top, write), *_below(chart, x, right)]
     parts += [_bar(bar, x, y) for bar in chart.bars]
     parts += [_line(place, line, x, y) for place, line in enumerate(chart.lines)]
-    return _svg("chart", (_WIDTH, _HEIGHT), chart.title, chart.description, parts)
+    return _svg((_WIDTH, _HEIGHT), chart.title, chart.description, parts)
 
 
 def bars(title: str, description: str, amounts: Sequence[Amount], write: Write) -> Markup:
@@ -113,7 +113,7 @@ def bars(title: str, description: str, amounts: Sequence[Amount], write: Write) 
                 zero + max(each.value, 0) * scale + 6, middle, write(each.value)
             )
         )
-    return _svg("chart", (_WIDTH, max(len(amounts) * (_ROW + _GAP), 1)), title, description, parts)
+    return _svg((_WIDTH, max(len(amounts) * (_ROW + _GAP), 1)), title, description, parts)
 
 
 def sparkline(values: Sequence[float], title: str, style: str = "spark") -> Markup:
@@ -150,14 +150,15 @@ def short(value: float) -> str:
     return f"{value / _THOUSAND:g} k" if value >= _THOUSAND else f"{value:g}"
 
 
-def _svg(style: str, size: tuple[float, float], title: str, description: str, parts: Sequence[Markup]) -> Markup:
-    # Names of elements are of the whole page, which may have two charts of one title.
-    name = f"chart-{next(_numbers)}"
+def _svg(size: tuple[float, float], title: str, description: str, parts: Sequence[Markup]) -> Markup:
+    name = f"chart-{_NO_LETTERS.sub('-', title.lower()).strip('-')}"
+    # A picture hides its content from screen readers, and a link must not be hidden.
+    role = "group" if any("<a href" in part for part in parts) else "img"
     return Markup(
-        '<svg class="{style}" role="img" viewBox="0 0 {width} {height}" aria-labelledby="{name}-title {name}-text">'
+        '<svg class="chart" role="{role}" viewBox="0 0 {width} {height}" aria-labelledby="{name}-title {name}-text">'
         '<title id="{name}-title">{title}</title><desc id="{name}-text">{text}</desc>{content}</svg>'
     ).format(
-        style=style,
+        role=role,
         width=size[0],
         height=size[1],
         name=name,
@@ -197,7 +198,7 @@ def _below(chart: Plot, x: Callable[[float], float], right: float) -> list[Marku
     if chart.across:
         texts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 4, chart.across, "middle"))
     if chart.up:
-        texts.append(_text(2, 10, chart.up, "start"))
+        texts.append(_text(2, 12, chart.up, "start"))
     return texts
 
 
