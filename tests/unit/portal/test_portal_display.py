@@ -19,6 +19,7 @@ from services.portal.display import (
     style_of,
     text,
 )
+from tests.unit.properties import examples
 
 UNITS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
 FINITE = st.floats(-1e12, 1e12, allow_nan=False)
@@ -43,6 +44,7 @@ def test_a_time_is_in_words(seconds: float | None, words: str) -> None:
     assert duration(seconds) == words
 
 
+@examples(100)
 @given(st.floats(10, 1e9))
 def test_the_words_of_a_time_say_it_to_the_smaller_unit(seconds: float) -> None:
     parts = re.findall(r"([\d,]+) (\w+)", duration(seconds))
@@ -55,6 +57,7 @@ def test_the_words_of_a_time_say_it_to_the_smaller_unit(seconds: float) -> None:
     assert len(parts) <= 2
 
 
+@examples(100)
 @given(st.integers(-(10**15), 10**15))
 def test_a_whole_number_keeps_its_digits_between_its_separators(value: int) -> None:
     written = amount(value)
@@ -63,11 +66,13 @@ def test_a_whole_number_keeps_its_digits_between_its_separators(value: int) -> N
     assert re.fullmatch(r"-?\d{1,3}(,\d{3})*", written)
 
 
+@examples(100)
 @given(FINITE)
 def test_an_amount_keeps_three_digits(value: float) -> None:
     assert float(amount(value).replace(",", "")) == pytest.approx(value, rel=0.006, abs=1e-9)
 
 
+@examples(100)
 @given(st.floats(0, 1, allow_nan=False))
 def test_a_share_is_a_percentage(share: float) -> None:
     assert percent(share).endswith("%")
@@ -135,6 +140,7 @@ def test_other_values_are_text(value: object, written: str) -> None:
     assert text(value) == written
 
 
+@examples(100)
 @given(st.text())
 def test_a_text_that_is_not_a_time_is_unchanged_or_cut(value: str) -> None:
     written = text(value)

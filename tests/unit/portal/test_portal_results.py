@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.portal.display import NO_VALUE
 from services.portal.question_page import question_page
 from services.portal.questions import QuestionResult
 from services.portal.result_view import as_csv, as_json, view_of
 from services.portal.templates import PortalTemplates
 from tests.unit.portal.test_portal_pages import QUESTION, Elements
+from tests.unit.properties import examples
 
 SVG = "{http://www.w3.org/2000/svg}"
 VALUES = st.one_of(st.none(), st.integers(-(10**9), 10**9), st.floats(allow_nan=False, allow_infinity=False), st.text())
@@ -39,7 +41,7 @@ def test_days_of_games_are_a_line_for_each_game() -> None:
     view = view_of("days", "How many?", DAYS)
 
     assert view.legend == ("Archery Duel",)
-    assert view.rows[1] == ("2026-11-29", "Bingo Harbor", "2,000", "–")
+    assert view.rows[1] == ("2026-11-29", "Bingo Harbor", "2,000", NO_VALUE)
     assert "Archery Duel, 2026-11-30: $7.25" in str(view.chart)
 
 
@@ -91,6 +93,7 @@ def test_a_text_that_a_spreadsheet_would_run_is_quoted(formula: str) -> None:
     assert rows[1] == [f"'{formula}", "-5"]
 
 
+@examples(50)
 @given(st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=20))
 def test_any_values_are_a_page_that_is_well_formed_and_files_that_can_be_read(rows: list[tuple[object, ...]]) -> None:
     found = QuestionResult(("event_date", "game_name", "players"), tuple(rows), is_cut=False)
