@@ -381,7 +381,7 @@ def _is_from_own_page(headers: Mapping[str, str]) -> bool:
 
 
 def _field(query: str, name: str) -> str:
-    """Return the value of a form's field in a query; empty if it is not there."""
+    """Return the value of a form's field in a query; empty if it is missing."""
     return parse_qs(query, max_num_fields=_MOST_FIELDS).get(name, [""])[0][:_LONGEST_FIELD]
 
 

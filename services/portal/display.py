@@ -1,4 +1,4 @@
-"""How the portal writes values: numbers with separators, shares as percentages, times in words, identifiers as text."""
+"""Writes values for the pages: numbers with separators, shares as percentages, times in words, identifiers as text."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A question's result for its page: the table's texts, a chart of what it shows, and the files to download."""
+"""A question's result for its page: the texts of the table, a chart of one measure, and the files to download."""
 
 import base64
 import csv

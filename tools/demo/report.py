@@ -31,7 +31,7 @@ section { min-width: 0; }
 def as_page(summary: Summary, validation: Validation | None = None) -> str:
     """Return the page with the figures of a run and the newest validation of its tables."""
     context = {
-        # The page is one file: its style is in it, which is no text of others.
+        # The page is one file, which contains its style.
         "style": Markup((ASSETS / "portal.css").read_text(encoding="utf-8") + _STYLE),  # noqa: S704 # our own files
         "heading": heading(summary),
         "started_at": f"{datetime.fromisoformat(summary.asked.started_at):%d %B %Y, %H:%M}",
