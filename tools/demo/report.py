@@ -24,7 +24,7 @@ _KEY_COLUMNS = ("game", "events", "players", "sessions", "paying players", "conv
 _STYLE = """
 main { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 32rem), 1fr)); gap: 0 2rem; }
 main > header, .verdict, .tiles { grid-column: 1 / -1; }
-section { min-width: 0; }
+section { min-width: 0; } .chart { max-width: 36rem; }
 """
 
 
