@@ -25,9 +25,9 @@ from gamelake.program import OK, run
 from gamelake.serving.sql import duckdb as duckdb_engine
 from gamelake.serving.sql.dialects import Translator
 from gamelake.serving.sql.output import OutputFormat, written
+from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.questions import as_of, load_question, load_questions
 from gamelake.serving.sql.relations import Reads, Relations
-from gamelake.serving.sql.translations import QueryEngine
 from gamelake.serving.sql.views import load_views
 from gamelake.session import spark_session
 

@@ -3,7 +3,7 @@
 from gamelake.command import command_parser
 from gamelake.model.errors import SettingsError
 from gamelake.observability.faults import load_faults
-from gamelake.program import OK, leave_pandas_out, run, stop_event
+from gamelake.program import OK, run, stop_event
 from gamelake.serving.sql.questions import load_questions
 from services.portal.app import PortalApp
 from services.portal.figures import figure_source
@@ -20,7 +20,6 @@ def main() -> int:
         GamelakeError: a setting, or the file of a question or of the faults, has to be corrected first.
     """
     command_parser(__doc__).parse_args()
-    leave_pandas_out()
     settings = PortalSettings.from_env()
     load_questions(settings.sql / "questions")
     if settings.faults is not None:

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import urlsplit
+from threading import Lock
+from urllib.parse import parse_qs, urlsplit
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -18,11 +19,11 @@ from gamelake.serving.sql.questions import Question
 from services.portal.dashboard_page import DashboardPages
 from services.portal.dashboards import DASHBOARDS, LAG
 from services.portal.docs import DOCS, DocsSite
-from services.portal.figures import FigureSource, prometheus_of
-from services.portal.html import problem_page
-from services.portal.lineage import LineagePage, LineageUnavailableError, script_hashes
+from services.portal.figures import FigureSource, Overview, prometheus_of
+from services.portal.home import Home, by_reader, status_part
+from services.portal.lineage import NAVIGATION_MARK, LineagePage, LineageUnavailableError, script_hashes
 from services.portal.metrics import PortalMetrics, QuestionOutcome
-from services.portal.pages import home_page, question_page, status_part
+from services.portal.portfolio import NoPortfolio, PortfolioReader, PortfolioSource
 from services.portal.practice import (
     FAULTS,
     LOAD,
@@ -34,21 +35,26 @@ from services.portal.practice import (
     practice_status,
 )
 from services.portal.prometheus import FiguresUnavailableError
+from services.portal.question_page import found_by, question_page
 from services.portal.questions import PortalBusyError, QuestionFailedError, Questions
-from services.portal.settings import PageLink, PortalSettings
+from services.portal.settings import PortalSettings
 from services.portal.switchboard import (
     LOADS,
     Switchboard,
     SwitchboardUnavailableError,
     SwitchingFailedError,
 )
+from services.portal.templates import ASSETS, NavigationLink, PortalTemplates
 
 log = event_logger("portal")
 
-_FILES = Path(__file__).parent / "assets"
 _ASSETS = {"/portal.css": "text/css; charset=utf-8", "/portal.js": "text/javascript; charset=utf-8"}
 _HTML = "text/html; charset=utf-8"
-_QUESTIONS = "/questions/"
+_ALL_QUESTIONS, _QUESTIONS = "/questions", "/questions/"
+_LINEAGE, _REPORT = "/lineage", "/report"
+# An open page asks every few seconds, for more than one of its parts.
+_OVERVIEW_SECONDS = 2.0
+_MOST_FIELDS, _LONGEST_FIELD = 10, 200
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -89,45 +95,97 @@ class PortalResponse:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class PortalRequest:
+    """A request; `headers` are by names in lower case, and `query` is the part of the address after `?`."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    query: str = ""
+
+
+class RecentOverview:
+    """The overview of a source, at most two seconds old: many readers ask the source once."""
+
+    def __init__(self, source: FigureSource, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._clock = clock
+        self._lock = Lock()
+        self._read_at = float("-inf")
+        self._newest = Overview((), ())
+
+    def overview(self) -> Overview:
+        """Return the state of the platform."""
+        with self._lock:
+            if self._clock() - self._read_at > _OVERVIEW_SECONDS:
+                self._newest = self._source.overview()
+                self._read_at = self._clock()
+            return self._newest
+
+
 class PortalApp:
-    """One process of the service."""
+    """One process of the service.
+
+    Args:
+        settings: the settings.
+        figures: the source of health and figures.
+        questions: the questions that can be run.
+        metrics: the portal's own metrics.
+        portfolio: the source of the games' figures; None: the tables that questions read, if there are any.
+    """
 
     def __init__(
-        self, settings: PortalSettings, figures: FigureSource, questions: Questions, metrics: PortalMetrics
+        self,
+        settings: PortalSettings,
+        figures: FigureSource,
+        questions: Questions,
+        metrics: PortalMetrics,
+        portfolio: PortfolioSource | None = None,
     ) -> None:
         self._settings = settings
-        self._figures = figures
+        self._figures = RecentOverview(figures)
         self._questions = questions
         self._metrics = metrics
+        has_tables = settings.has_lakehouse or settings.trino is not None
+        self._portfolio = portfolio or (PortfolioReader(questions.run_with) if has_tables else NoPortfolio())
         self._faults = tuple(load_faults(settings.faults).values()) if settings.faults else ()
         self._docs = DocsSite(settings.docs, settings.runbooks)
         self._switchboard = Switchboard(settings.switchboard) if settings.switchboard else None
-        lineage = LineagePage(settings.lineage)
-        self._pages: dict[str, Callable[[], PortalResponse]] = {
-            "/": self._home,
-            "/status": self._status,
+        self._lineage = LineagePage(settings.lineage)
+        self._pages: dict[str, Callable[[str], PortalResponse]] = {
+            "/": lambda query: PortalResponse(self._home(query).page(self._templates)),
+            "/tiles": lambda query: PortalResponse(self._home(query).tiles_part()),
+            "/portfolio": lambda query: PortalResponse(self._home(query).portfolio_part()),
+            "/status": lambda _: PortalResponse(status_part(self._figures.overview())),
+            _ALL_QUESTIONS: self._list,
             **{path: partial(_asset, path) for path in _ASSETS},
         }
-        links: dict[str, PageLink] = {}
-        if self._faults or self._switchboard is not None:
-            self._pages[PRACTICE] = lambda: PortalResponse(practice_page(self._practice()))
-            self._pages[PRACTICE_STATUS] = lambda: PortalResponse(practice_status(self._practice()))
-            links[TITLE] = PageLink(PRACTICE)
-        links |= self._dashboards()
-        if settings.docs is not None:
-            links["Documents"] = PageLink(DOCS)
-        if settings.has_lakehouse or settings.lineage is not None:
-            self._pages["/lineage"] = lambda: _whole_file(lineage.get())
-            links["Lineage of the tables"] = PageLink("/lineage")
-        if settings.report is not None:
-            self._pages["/report"] = partial(_report, settings.report)
-            links["Report of the last make demo"] = PageLink("/report")
-        self._links = {**links, **settings.links}
+        self._templates = PortalTemplates(tuple(self._navigation()))
         self._changes: dict[str, Callable[[], None]] = {}
         if self._switchboard is not None:
             self._changes = dict(_changes(self._switchboard, [each.name for each in self._faults]))
 
-    def respond(self, method: str, path: str, headers: Mapping[str, str], client: str = "") -> PortalResponse:
+    def _navigation(self) -> Iterator[NavigationLink]:
+        """Add the pages that this portal has; yield the link to each."""
+        yield NavigationLink(_ALL_QUESTIONS, "Questions")
+        yield from self._dashboards()
+        if self._faults or self._switchboard is not None:
+            self._pages[PRACTICE] = lambda _: PortalResponse(practice_page(self._practice(), self._templates))
+            self._pages[PRACTICE_STATUS] = lambda _: PortalResponse(practice_status(self._practice()))
+            yield NavigationLink(PRACTICE, TITLE)
+        if self._settings.has_lakehouse or self._settings.lineage is not None:
+            self._pages[_LINEAGE] = self._drawn_lineage
+            yield NavigationLink(_LINEAGE, "Lineage")
+        if self._settings.docs is not None:
+            yield NavigationLink(DOCS, "Documents")
+        if self._settings.report is not None:
+            self._pages[_REPORT] = partial(self._written_report, self._settings.report)
+            yield NavigationLink(_REPORT, "Report of make demo")
+
+    def respond(
+        self, method: str, path: str, headers: Mapping[str, str], client: str = "", query: str = ""
+    ) -> PortalResponse:
         """Respond to a request; any exception becomes a response too.
 
         Args:
@@ -135,63 +193,96 @@ class PortalApp:
             path: without a query.
             headers: by names in lower case.
             client: the name in the client's certificate, where there is TLS.
+            query: the part of the address after `?`.
         """
         try:
-            return self._respond(method, path, headers, client)
+            return self._respond(PortalRequest(method, path, headers, query), client)
         except Exception as error:
             log.warning("portal_page_failed", path=path, error=repr(error))
             return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "The page can't be made; the portal's log says why.")
 
-    def _respond(self, method: str, path: str, headers: Mapping[str, str], client: str) -> PortalResponse:
-        if path == "/healthz":
+    def _respond(self, request: PortalRequest, client: str) -> PortalResponse:
+        if request.path == "/healthz":
             return PortalResponse("ok\n", content_type="text/plain; charset=utf-8")
-        if path == "/metrics" and self._is_addressed_by_its_name(headers):
+        if request.path == "/metrics" and self._is_addressed_by_its_name(request):
             return PortalResponse("", content_type=CONTENT_TYPE_PLAIN_0_0_4, file=self._metrics.exposition())
         # All services have a certificate of the authority; the pages are for people.
         if self._settings.tls is not None and client not in self._settings.operators:
             return _problem(HTTPStatus.FORBIDDEN, "This certificate does not open the portal: use the operator's.")
-        response = self._response(method, path, headers)
+        response = self._response(request)
         self._metrics.responded(response.status)
         return response
 
-    def _response(self, method: str, path: str, headers: Mapping[str, str]) -> PortalResponse:
-        if not self._is_addressed_by_its_name(headers):
+    def _response(self, request: PortalRequest) -> PortalResponse:
+        if not self._is_addressed_by_its_name(request):
             return _problem(HTTPStatus.MISDIRECTED_REQUEST, "This address is not the portal's.")
         try:
-            return self._page(method, path, headers)
-        except (FiguresUnavailableError, LineageUnavailableError) as error:
-            return _problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+            return self._page(request)
+        except FiguresUnavailableError as error:
+            return self._refused(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "compose/stack.sh restart prometheus")
+        except LineageUnavailableError as error:
+            return self._refused(HTTPStatus.SERVICE_UNAVAILABLE, str(error), error.remedy)
         except GamelakeError as error:
-            log.warning("portal_page_failed", path=path, error=error)
+            log.warning("portal_page_failed", path=request.path, error=error)
             return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "The page can't be made; the portal's log says why.")
 
-    def _page(self, method: str, path: str, headers: Mapping[str, str]) -> PortalResponse:
+    def _page(self, request: PortalRequest) -> PortalResponse:
+        path, method = request.path, request.method
         if path.startswith(DOCS):
             return self._document(path.removeprefix(DOCS)) if method == "GET" else _not_allowed("GET")
         if path.startswith(_QUESTIONS):
-            return self._question(method, path.removeprefix(_QUESTIONS), headers)
+            return self._question(request, path.removeprefix(_QUESTIONS))
         if path in self._changes:
-            return self._change(method, self._changes[path], headers)
+            return self._change(request, self._changes[path])
         page = self._pages.get(path)
         if page is None:
-            return _problem(HTTPStatus.NOT_FOUND, "There is no such page.")
-        return page() if method == "GET" else _not_allowed("GET")
+            return self._refused(HTTPStatus.NOT_FOUND, "There is no such page.")
+        return page(request.query) if method == "GET" else _not_allowed("GET")
 
-    def _dashboards(self) -> dict[str, PageLink]:
-        """Adds the page of each dashboard; returns the link to the one to open first."""
+    def _dashboards(self) -> Iterator[NavigationLink]:
+        """Add the page of each dashboard; yield the link to the one to open first."""
         prometheus = prometheus_of(self._settings)
         if prometheus is None or self._settings.dashboards is None:
-            return {}
+            return
         dashboards = DashboardPages(self._settings.dashboards, prometheus)
         for uid in dashboards.all:
-            self._pages[f"{DASHBOARDS}{uid}"] = partial(_dashboard, dashboards, uid)
-        return {dashboards.all[LAG].title: PageLink(f"{DASHBOARDS}{LAG}")}
+            self._pages[f"{DASHBOARDS}{uid}"] = partial(self._dashboard, dashboards, uid)
+        yield NavigationLink(f"{DASHBOARDS}{LAG}", "Dashboards")
 
-    def _home(self) -> PortalResponse:
-        return PortalResponse(home_page(self._figures.overview(), self._questions.all(), self._links))
+    def _dashboard(self, dashboards: DashboardPages, uid: str, _: str) -> PortalResponse:
+        return PortalResponse(dashboards.page(uid, self._templates))
 
-    def _status(self) -> PortalResponse:
-        return PortalResponse(status_part(self._figures.overview()))
+    def _home(self, query: str) -> Home:
+        return Home(
+            overview=self._figures.overview(),
+            portfolio=self._portfolio.newest(),
+            game=_field(query, "game"),
+            questions=self._questions.all(),
+            links=self._settings.links,
+        )
+
+    def _list(self, query: str) -> PortalResponse:
+        search, every = _field(query, "q"), self._questions.all()
+        found = found_by(search, every.values())
+        counts = {"found": len(found), "total": len(every)}
+        return PortalResponse(
+            self._templates.page("questions.html", _ALL_QUESTIONS, search=search, groups=by_reader(found), **counts)
+        )
+
+    def _drawn_lineage(self, _: str) -> PortalResponse:
+        navigation = self._templates.page("lineage_bar.html", _LINEAGE)
+        return _whole_file(self._lineage.get().replace(NAVIGATION_MARK, navigation, 1))
+
+    def _written_report(self, file: Path, _: str) -> PortalResponse:
+        try:
+            page = file.read_text(encoding="utf-8")
+        except OSError:
+            return self._refused(HTTPStatus.NOT_FOUND, "There is no report yet: make demo writes it.", "make demo")
+        return _whole_file(page.replace(NAVIGATION_MARK, self._templates.page("lineage_bar.html", _REPORT), 1))
+
+    def _refused(self, status: HTTPStatus, text: str, remedy: str = "") -> PortalResponse:
+        page = self._templates.page("problem.html", heading=status.phrase, text=text, remedy=remedy)
+        return PortalResponse(page, status)
 
     def _practice(self) -> Practice:
         states = None
@@ -200,37 +291,40 @@ class PortalApp:
                 states = self._switchboard.states()
         return Practice(self._figures.overview(), states, self._faults)
 
-    def _change(self, method: str, change: Callable[[], None], headers: Mapping[str, str]) -> PortalResponse:
-        if method != "POST":
+    def _change(self, request: PortalRequest, change: Callable[[], None]) -> PortalResponse:
+        if request.method != "POST":
             return _not_allowed("POST")
-        if not _is_from_own_page(headers):
+        if not _is_from_own_page(request.headers):
             return _problem(HTTPStatus.FORBIDDEN, "Only a page of the portal can switch this.")
         try:
             change()
         except SwitchboardUnavailableError:
-            return _problem(
+            return self._refused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "Nothing can be switched: the program gamelake switchboard does not run.",
+                "gamelake switchboard",
             )
         except SwitchingFailedError as error:
-            return _problem(HTTPStatus.BAD_GATEWAY, str(error))
+            return self._refused(HTTPStatus.BAD_GATEWAY, str(error))
         return PortalResponse("", HTTPStatus.SEE_OTHER, more=(("location", PRACTICE),))
 
     def _document(self, path: str) -> PortalResponse:
         found = self._docs.get(path)
         if found is None:
-            return _problem(HTTPStatus.NOT_FOUND, "There is no such document; make docs builds the site.")
+            return self._refused(
+                HTTPStatus.NOT_FOUND, "There is no such document; make docs builds the site.", "make docs"
+            )
         return PortalResponse("", content_type=found.content_type, policy=found.policy, file=found.content)
 
-    def _question(self, method: str, name: str, headers: Mapping[str, str]) -> PortalResponse:
+    def _question(self, request: PortalRequest, name: str) -> PortalResponse:
         question = self._questions.all().get(name)
         if question is None:
-            return _problem(HTTPStatus.NOT_FOUND, "There is no such question.")
-        if method not in {"GET", "POST"}:
+            return self._refused(HTTPStatus.NOT_FOUND, "There is no such question.")
+        if request.method not in {"GET", "POST"}:
             return _not_allowed("GET, POST")
-        if method == "GET":
-            return PortalResponse(question_page(question))
-        if not _is_from_own_page(headers):
+        if request.method == "GET":
+            return PortalResponse(question_page(question, self._templates))
+        if not _is_from_own_page(request.headers):
             return _problem(HTTPStatus.FORBIDDEN, "Only a page of the portal can run a question.")
         return self._run(question)
 
@@ -239,22 +333,24 @@ class PortalApp:
         try:
             result = self._questions.run(question)
             outcome = QuestionOutcome.OK
-            return PortalResponse(question_page(question, result))
+            return PortalResponse(question_page(question, self._templates, result))
         except PortalBusyError as error:
             outcome = QuestionOutcome.BUSY
-            return PortalResponse(question_page(question, problem=str(error)), HTTPStatus.TOO_MANY_REQUESTS)
+            page = question_page(question, self._templates, problem=str(error))
+            return PortalResponse(page, HTTPStatus.TOO_MANY_REQUESTS)
         except QuestionFailedError as error:
-            return PortalResponse(question_page(question, problem=str(error)), HTTPStatus.BAD_GATEWAY)
+            page = question_page(question, self._templates, problem=str(error), remedy=error.remedy)
+            return PortalResponse(page, HTTPStatus.BAD_GATEWAY)
         finally:
             self._metrics.question_ended(outcome, time.monotonic() - started)
 
-    def _is_addressed_by_its_name(self, headers: Mapping[str, str]) -> bool:
+    def _is_addressed_by_its_name(self, request: PortalRequest) -> bool:
         """Return True if the name is the portal's.
 
         A page of another site may have had its name resolve to this machine.
         """
         try:
-            address = urlsplit(f"//{headers.get('host', '')}")
+            address = urlsplit(f"//{request.headers.get('host', '')}")
             _ = address.port  # raises if it is not a number
         except ValueError:
             return False
@@ -284,15 +380,9 @@ def _is_from_own_page(headers: Mapping[str, str]) -> bool:
         return False
 
 
-def _dashboard(dashboards: DashboardPages, uid: str) -> PortalResponse:
-    return PortalResponse(dashboards.page(uid))
-
-
-def _report(file: Path) -> PortalResponse:
-    try:
-        return _whole_file(file.read_text(encoding="utf-8"))
-    except OSError:
-        return _problem(HTTPStatus.NOT_FOUND, "There is no report yet: make demo writes it.")
+def _field(query: str, name: str) -> str:
+    """Return the value of a form's field in a query; empty if it is missing."""
+    return parse_qs(query, max_num_fields=_MOST_FIELDS).get(name, [""])[0][:_LONGEST_FIELD]
 
 
 def _whole_file(page: str) -> PortalResponse:
@@ -304,14 +394,15 @@ def _whole_file(page: str) -> PortalResponse:
     return PortalResponse(page, policy=policy)
 
 
-def _asset(path: str) -> PortalResponse:
-    return PortalResponse((_FILES / path[1:]).read_text(encoding="utf-8"), content_type=_ASSETS[path])
+def _asset(path: str, _: str) -> PortalResponse:
+    return PortalResponse((ASSETS / path[1:]).read_text(encoding="utf-8"), content_type=_ASSETS[path])
 
 
 def _problem(status: HTTPStatus, text: str) -> PortalResponse:
-    return PortalResponse(problem_page(status.phrase, text), status)
+    """Return a page without navigation, for a client that may not see which pages there are."""
+    return PortalResponse(PortalTemplates().page("problem.html", heading=status.phrase, text=text, remedy=""), status)
 
 
 def _not_allowed(allowed: str) -> PortalResponse:
-    status = HTTPStatus.METHOD_NOT_ALLOWED
-    return PortalResponse(problem_page(status.phrase, "Use a page of the portal."), status, more=(("allow", allowed),))
+    response = _problem(HTTPStatus.METHOD_NOT_ALLOWED, "Use a page of the portal.")
+    return replace(response, more=(("allow", allowed),))

@@ -3,18 +3,34 @@
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 
-from services.portal.dashboards import DASHBOARDS, Dashboard, DashboardPanel, ValueStyle, load_dashboards
-from services.portal.html import link, page, table
-from services.portal.pages import runbook_link
+from markupsafe import Markup, escape
+
+from services.portal.dashboards import DASHBOARDS, DashboardPanel, ValueStyle, load_dashboards
+from services.portal.docs import ALERT_RUNBOOKS
 from services.portal.prometheus import Prometheus, Series
+from services.portal.templates import PortalTemplates
 
 _RANGE_SECONDS, _STEP_SECONDS = 3600, 60
 _HEIGHT = 20
 _RUNBOOK = re.compile(r"\b(runbooks? )(\w+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelView:
+    """A panel as the page shows it; one with a heading is only that."""
+
+    heading: str = ""
+    style: str = ""
+    title: str = ""
+    region: str = ""
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str | Markup]] = ()
+    numbers: range = range(0)
+    description: str = ""
 
 
 class DashboardPages:
@@ -25,31 +41,32 @@ class DashboardPages:
         self._prometheus = prometheus
         self._clock = clock
 
-    def page(self, uid: str) -> str:
+    def page(self, uid: str, templates: PortalTemplates | None = None) -> str:
         """Return the page of a dashboard, with its values as they are now.
 
         Raises:
             FiguresUnavailableError: Prometheus does not respond.
         """
         dashboard, now = self.all[uid], self._clock()
-        moment = datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S")
-        parts = [
-            f"<h1>{escape(dashboard.title)}</h1>",
-            f"<p>{escape(dashboard.description)}</p>",
-            _menu(self.all),
-            f"<p>As of {moment} UTC. Load the page again for newer values.</p>",
-            '<div class="panels">',
-        ]
+        panels: list[PanelView] = []
         row = ""
         for panel in dashboard.panels:
             if panel.type == "row":
                 row = panel.title
-                parts.append(f"<h2>{escape(row)}</h2>")
+                panels.append(PanelView(heading=row))
             else:
-                parts.append(self._panel(panel, row, now))
-        return page(f"{dashboard.title} - Gamelake", "\n".join([*parts, "</div>"]))
+                panels.append(self._panel(panel, row, now))
+        return (templates or PortalTemplates()).page(
+            "dashboard.html",
+            f"{DASHBOARDS}{uid}",
+            dashboard=dashboard,
+            dashboards=list(self.all.values()),
+            address=DASHBOARDS,
+            panels=panels,
+            now=datetime.fromtimestamp(now, UTC),
+        )
 
-    def _panel(self, panel: DashboardPanel, row: str, now: float) -> str:
+    def _panel(self, panel: DashboardPanel, row: str, now: float) -> PanelView:
         if panel.type == "table":
             columns, first_number = [*panel.labels, *(each.legend_format for each in panel.targets)], len(panel.labels)
             rows = self._rows(panel, now)
@@ -60,12 +77,18 @@ class DashboardPages:
             columns, first_number = ["series", "now"], 1
             rows = self._values(panel, now)
         if not rows:
-            columns, rows = ["result"], [[escape(panel.default.no_value)]]
-        description = _RUNBOOK.sub(lambda found: found[1] + runbook_link(found[2]), escape(panel.description))
-        content = table(panel.title, [escape(each) for each in columns], rows, first_number, f"{row}: {panel.title}")
-        return f'<div class="{panel.type}">{content}<p>{description}</p></div>'
+            columns, rows = ["result"], [[panel.default.no_value]]
+        return PanelView(
+            style=panel.type,
+            title=panel.title,
+            region=f"{row}: {panel.title}",
+            columns=columns,
+            rows=rows,
+            numbers=range(first_number, len(columns)),
+            description=_with_runbooks(panel.description),
+        )
 
-    def _rows(self, panel: DashboardPanel, now: float) -> list[list[str]]:
+    def _rows(self, panel: DashboardPanel, now: float) -> list[list[str | Markup]]:
         labels = panel.labels
         values: dict[tuple[str, ...], dict[str, float]] = {}
         for target in panel.targets:
@@ -74,19 +97,19 @@ class DashboardPages:
                 values.setdefault(names, {})[target.legend_format] = sample.value
         fields = {each.legend_format: panel.field(each.legend_format) for each in panel.targets}
         return [
-            [_name(panel, names[0]), *map(escape, names[1:])]
+            [_name(panel, names[0]), *names[1:]]
             + [_cell(field, found[column]) if column in found else "" for column, field in fields.items()]
             for names, found in sorted(values.items(), key=lambda row: _place(panel, *row))
         ]
 
-    def _values(self, panel: DashboardPanel, now: float) -> list[list[str]]:
+    def _values(self, panel: DashboardPanel, now: float) -> list[list[str | Markup]]:
         return [
-            [escape(target.legend(sample.labels)), _cell(panel.default, sample.value)]
+            [target.legend(sample.labels), _cell(panel.default, sample.value)]
             for target in panel.targets
             for sample in self._prometheus.at(now, target.expression)
         ]
 
-    def _curves(self, panel: DashboardPanel, now: float) -> list[list[str]]:
+    def _curves(self, panel: DashboardPanel, now: float) -> list[list[str | Markup]]:
         start, field = now - _RANGE_SECONDS, panel.default
         found = [
             (target.legend(series.labels), series)
@@ -96,7 +119,7 @@ class DashboardPages:
         most = max([field.custom.axis_soft_max, *(value for _, series in found for _, value in series.points)])
         return [
             [
-                escape(name),
+                name,
                 _curve(series, field, start, most),
                 # A series that has ended has no value now.
                 _cell(field, series.points[-1][1]) if series.points[-1][0] > now - _STEP_SECONDS else "",
@@ -105,9 +128,17 @@ class DashboardPages:
         ]
 
 
-def _menu(dashboards: Mapping[str, Dashboard]) -> str:
-    links = (link(f"{DASHBOARDS}{each.uid}", each.title) for each in dashboards.values())
-    return f'<nav aria-label="Dashboards">{" · ".join(links)}</nav>'
+def _with_runbooks(description: str) -> Markup:
+    """Return the text, with each name of a runbook as a link to it."""
+    parts, end = [], 0
+    for found in _RUNBOOK.finditer(description):
+        parts += [escape(description[end : found.end(1)]), _runbook_link(found[2])]
+        end = found.end()
+    return Markup("").join([*parts, escape(description[end:])])
+
+
+def _runbook_link(alert: str) -> Markup:
+    return Markup('<a href="{}{}/">{}</a>').format(ALERT_RUNBOOKS, alert, alert)
 
 
 def _place(panel: DashboardPanel, names: Sequence[str], values: Mapping[str, float]) -> tuple[bool, float | str]:
@@ -119,22 +150,26 @@ def _place(panel: DashboardPanel, names: Sequence[str], values: Mapping[str, flo
     return (True, 0) if value is None else (False, -value if sort.desc else value)
 
 
-def _name(panel: DashboardPanel, name: str) -> str:
+def _name(panel: DashboardPanel, name: str) -> str | Markup:
     """Return the name of a table's row; an alert's leads to its runbook."""
-    return runbook_link(name) if panel.labels[0] == "alertname" else escape(name)
+    return _runbook_link(name) if panel.labels[0] == "alertname" else name
 
 
-def _cell(field: ValueStyle, value: float) -> str:
-    text = escape(field.text(value))
-    return f'<span class="bad">{text}</span>' if field.is_bad(value) else text
+def _cell(field: ValueStyle, value: float) -> str | Markup:
+    text = field.text(value)
+    return Markup('<span class="bad">{}</span>').format(text) if field.is_bad(value) else text
 
 
-def _curve(series: Series, field: ValueStyle, start: float, most: float) -> str:
+def _curve(series: Series, field: ValueStyle, start: float, most: float) -> Markup:
     values = [value for _, value in series.points]
-    name = escape(f"{field.text(min(values))} to {field.text(max(values))}")
-    return (
-        f'<svg class="curve" role="img" aria-label="{name}" viewBox="0 -1 {_RANGE_SECONDS} {_HEIGHT + 2}" '
-        f'preserveAspectRatio="none"><path d="{"".join(_strokes(series, start, most))}"></path></svg>'
+    return Markup(
+        '<svg class="curve" role="img" aria-label="{}" viewBox="0 -1 {} {}" preserveAspectRatio="none">'
+        '<path d="{}"></path></svg>'
+    ).format(
+        f"{field.text(min(values))} to {field.text(max(values))}",
+        _RANGE_SECONDS,
+        _HEIGHT + 2,
+        "".join(_strokes(series, start, most)),
     )
 
 

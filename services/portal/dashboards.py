@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 
 import msgspec
+
+from services.portal.display import duration
 
 LAG = "gamelake-lag"
 # Grafana's path, so that its links lead to the portal's page, too.
@@ -186,7 +187,7 @@ def formatted(value: float, unit: str) -> str:
     if value != value:  # noqa: PLR0124 # NaN, the result of 0 / 0
         return "-"
     if unit in {"s", "dtdhms"}:
-        return f"{value:.3g} s" if abs(value) < _MINUTE else str(timedelta(seconds=round(value)))
+        return f"{value:.3g} s" if abs(value) < _MINUTE else duration(value)
     if unit == "percentunit":
         return f"{value:.1%}"
     if unit in {"bytes", "binBps"}:

@@ -8,6 +8,7 @@ from services.portal.lineage import script_hashes
 
 DOCS = "/documents/"
 RUNBOOKS = "monitoring/runbooks/"
+ALERT_RUNBOOKS = f"{DOCS}{RUNBOOKS}"
 
 
 @dataclass(frozen=True, slots=True)

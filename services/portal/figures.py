@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
@@ -20,14 +21,27 @@ _RATE_SECONDS = 60.0
 _UP, _RECORDS = "gamelake_stream_up", "gamelake_stream_records_total"
 _FIRING = 'count by (alertname) (ALERTS{alertstate="firing", severity!="none"})'
 _LAG, _AGE = "gamelake_stream_offsets_behind", "gamelake_stream_seconds_behind"
+# The alert StreamLagGrows regards streams from the first number on, and StreamTooFarBehind fires from the second on.
+_SECONDS_LATE, _SECONDS_BEHIND = 60, 300
+_HISTORY_SECONDS, _HISTORY_STEP = 3_600, 60
+
+
+class Level(StrEnum):
+    """The rating of a figure, which is its colour on the pages."""
+
+    PLAIN = "plain"
+    GOOD = "good"
+    LATE = "late"
+    BAD = "bad"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceHealth:
-    """The health of a service."""
+    """The health of a service; `remedy` is the command that restarts it, if the portal knows it."""
 
     name: str
     is_healthy: bool
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +60,40 @@ class StreamFigures:
     lag: float | None = None
     seconds_behind: float | None = None
 
+    @property
+    def level(self) -> Level:
+        """The rating by the thresholds of the alerts."""
+        if not self.is_up or (self.seconds_behind or 0) > _SECONDS_BEHIND:
+            return Level.BAD
+        return Level.LATE if (self.seconds_behind or 0) > _SECONDS_LATE else Level.GOOD
+
+    @property
+    def state(self) -> str:
+        """The rating in words."""
+        if not self.is_up:
+            return "is down"
+        return {Level.GOOD: "runs", Level.LATE: "falls behind"}.get(self.level, "is behind")
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The state of the platform at a time; `problem` says why a part of it is unknown.
+    """The state of the platform at a time.
 
     Attributes:
-        alerts: the names of those that fire; None: there is no Prometheus.
+        problem: why a part of it is unknown; empty if nothing is.
+        alerts: the names of those that fire; None: there is no Prometheus, or it does not respond.
+        remedy: the command that helps with the problem, if one is known.
+        freshness: the seconds behind of the stream that was furthest behind, over the last hour, oldest first.
+        firing: the number of firing alerts over the last hour, oldest first.
     """
 
     services: tuple[ServiceHealth, ...]
     streams: tuple[StreamFigures, ...]
     problem: str = ""
     alerts: tuple[str, ...] | None = None
+    remedy: str = ""
+    freshness: tuple[float, ...] = ()
+    firing: tuple[float, ...] = ()
 
 
 class FigureSource(Protocol):
@@ -85,16 +120,24 @@ class PrometheusFigures:
         """Return the state as Prometheus has it."""
         try:
             services = tuple(
-                ServiceHealth(each.labels["job"], each.value == 1) for each in self._prometheus.now("min by (job) (up)")
+                ServiceHealth(each.labels["job"], each.value == 1, f"compose/stack.sh restart {each.labels['job']}")
+                for each in self._prometheus.now("min by (job) (up)")
             )
             values = {
                 metric: _by_query(self._prometheus.now(expression)) for metric, expression in self._BY_QUERY.items()
             }
             alerts = tuple(sorted(each.labels["alertname"] for each in self._prometheus.now(_FIRING)))
+            freshness = self._last_hour(f"max({_AGE})")
+            firing = self._last_hour(f"count({_FIRING}) or vector(0)")
         except FiguresUnavailableError as error:
-            return Overview((), (), str(error))
+            return Overview((), (), str(error), remedy="compose/stack.sh restart prometheus")
         by_name = tuple(sorted(services, key=lambda each: each.name))
-        return Overview(by_name, tuple(_streams(values)), alerts=alerts)
+        return Overview(by_name, tuple(_streams(values)), alerts=alerts, freshness=freshness, firing=firing)
+
+    def _last_hour(self, expression: str) -> tuple[float, ...]:
+        now = time.time()
+        series = self._prometheus.over_time(expression, now - _HISTORY_SECONDS, now, _HISTORY_STEP)
+        return tuple(value for each in series[:1] for _, value in each.points if value == value)  # noqa: PLR0124 # NaN
 
 
 class ProbedFigures:
@@ -112,6 +155,7 @@ class ProbedFigures:
         self._http = http
         self._clock = clock
         self._earlier: deque[tuple[float, Mapping[str, float]]] = deque()
+        self._freshness: deque[tuple[float, float]] = deque()
 
     def overview(self) -> Overview:
         """Probe all of them, at the same time."""
@@ -128,7 +172,17 @@ class ProbedFigures:
         ]
         values = {metric: _by_query(each for name, each in samples if name == metric) for metric in (_UP, _LAG, _AGE)}
         totals = _by_query(each for name, each in samples if name == _RECORDS)
-        return Overview(services, tuple(_streams({**values, _RECORDS: self._rates(totals)})))
+        streams = tuple(_streams({**values, _RECORDS: self._rates(totals)}))
+        return Overview(services, streams, freshness=self._history(values[_AGE]))
+
+    def _history(self, ages: Mapping[str, float]) -> tuple[float, ...]:
+        """Note the present age, at most once a minute, and return those of the last hour."""
+        now, worst = self._clock(), max(ages.values(), default=None)
+        if worst is not None and (not self._freshness or now - self._freshness[-1][0] >= _HISTORY_STEP):
+            self._freshness.append((now, worst))
+        while self._freshness and now - self._freshness[0][0] > _HISTORY_SECONDS:
+            self._freshness.popleft()
+        return tuple(value for _, value in self._freshness)
 
     def _rates(self, totals: Mapping[str, float]) -> dict[str, float]:
         now = self._clock()

@@ -17,8 +17,20 @@ _TIMEOUT_SECONDS = 60.0
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
+# The place in the page of `tools.lineage` for the links to the portal's other pages.
+NAVIGATION_MARK = "<!-- navigation -->"
+
+
 class LineageUnavailableError(GamelakeError):
-    """The lineage can't be drawn."""
+    """The lineage can't be drawn.
+
+    Attributes:
+        remedy: a command that may help; empty if none is known.
+    """
+
+    def __init__(self, text: str, remedy: str = "") -> None:
+        super().__init__(text)
+        self.remedy = remedy
 
 
 class LineagePage:
@@ -44,7 +56,9 @@ class LineagePage:
             try:
                 return self._file.read_text(encoding="utf-8")
             except OSError as error:
-                raise LineageUnavailableError("The lineage is not drawn yet: make portal draws it.") from error
+                raise LineageUnavailableError(
+                    "The lineage is not drawn yet: make portal draws it.", "make portal"
+                ) from error
         with self._lock:
             if time.monotonic() - self._drawn_at > _KEPT_SECONDS:
                 self._page = _drawn()

@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import msgspec
 import requests.exceptions
@@ -18,18 +19,25 @@ from trino.exceptions import Error as TrinoClientError
 from trino.exceptions import TrinoQueryError
 
 from gamelake.model.errors import GamelakeError
+from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.questions import Question, load_questions
-from gamelake.serving.sql.translations import QueryEngine
 from gamelake.trino import TrinoAccess
 from services.portal.settings import PortalSettings, QueryLimits
 
 _ASKED_BY = "analyst"
-_LONGEST_CELL = 200
 _LONGEST_ERROR = 64 * 1024
 
 
 class QuestionFailedError(GamelakeError):
-    """A question has no result; the text is for the person who has run it."""
+    """A question has no result.
+
+    Attributes:
+        remedy: a command that may help; empty if none is known.
+    """
+
+    def __init__(self, text: str, remedy: str = "") -> None:
+        super().__init__(text)
+        self.remedy = remedy
 
 
 class PortalBusyError(GamelakeError):
@@ -38,10 +46,10 @@ class PortalBusyError(GamelakeError):
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """The first rows of a result, as text; `is_cut` if there are more."""
+    """The first rows of a result; `is_cut` if there are more."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[object, ...], ...]
     is_cut: bool
 
 
@@ -74,6 +82,14 @@ class Questions:
             for name, each in load_questions(self._folder).items()
             if each.asked_by == _ASKED_BY and self._engine.engine in each.engines
         }
+
+    def run_with(self, question: Question, limits: QueryLimits) -> QuestionResult:
+        """Run a question of the portal's own, next to one that a person runs.
+
+        Raises:
+            QuestionFailedError: it has no result.
+        """
+        return self._engine.run(question, limits)
 
     def run(self, question: Question) -> QuestionResult:
         """Run one.
@@ -121,7 +137,7 @@ class TrinoQuestions:
         except (TrinoClientError, requests.exceptions.RequestException) as error:
             if is_late.is_set():
                 raise QuestionFailedError(_too_long(limits)) from error
-            raise QuestionFailedError(_said_by_trino(error)) from error
+            raise _failure_of_trino(error) from error
         finally:
             timer.cancel()
             connection.close()  # type: ignore[no-untyped-call] # untyped
@@ -138,12 +154,12 @@ class DuckDbQuestions:
 
     def run(self, question: Question, limits: QueryLimits) -> QuestionResult:
         """See `QuestionEngine`."""
-        file = self._sql / "questions" / f"{question.name}.sql"
-        asked = ("--file", str(file), "--format", "jsonl", "--sql", str(self._sql))
+        asked = ("--format", "jsonl", "--sql", str(self._sql), "-")
         with (
+            tempfile.TemporaryFile() as statement,
             subprocess.Popen(
                 (sys.executable, "-m", "jobs.ask", *asked),
-                stdin=subprocess.DEVNULL,
+                stdin=_written(statement, question.sql),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env={**os.environ, "GAMELAKE_LOG_FORMAT": "json"},
@@ -177,16 +193,10 @@ class DuckDbQuestions:
         return _result(columns, [[record.get(name) for name in columns] for record in records], limits)
 
 
-def as_text(value: object) -> str:
-    """Render a value as a cell shows it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool | int):
-        return str(value)
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    text = str(value)
-    return text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]}…"
+def _written(file: IO[bytes], text: str) -> IO[bytes]:
+    file.write(text.encode())
+    file.seek(0)
+    return file
 
 
 def _engine(settings: PortalSettings) -> QuestionEngine:
@@ -194,7 +204,7 @@ def _engine(settings: PortalSettings) -> QuestionEngine:
 
 
 def _result(columns: list[str], rows: list[Any], limits: QueryLimits) -> QuestionResult:
-    shown = tuple(tuple(as_text(value) for value in row) for row in rows[: limits.rows])
+    shown = tuple(map(tuple, rows[: limits.rows]))
     return QuestionResult(tuple(columns), shown, len(rows) > limits.rows)
 
 
@@ -209,10 +219,11 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _said_by_trino(error: Exception) -> str:
+def _failure_of_trino(error: Exception) -> QuestionFailedError:
     if isinstance(error, TrinoQueryError):
-        return f"Trino can't run this: {error.message}"
-    return f"Trino does not respond ({type(error).__name__}); it may still be starting"
+        return QuestionFailedError(f"Trino can't run this: {error.message}")
+    problem = f"Trino does not respond ({type(error).__name__}); it may still be starting"
+    return QuestionFailedError(problem, "compose/stack.sh restart trino")
 
 
 class _LogLine(msgspec.Struct):

@@ -30,12 +30,13 @@ class _Handler(HttpHandler):
 
     def _respond(self) -> None:
         try:
-            path = unquote(urlsplit(self.path).path)
+            address = urlsplit(self.path)
+            path = unquote(address.path)
         except ValueError:
             self.send_error(HTTPStatus.BAD_REQUEST)
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        response = self._app.respond(self.command, path, headers, self.client)
+        response = self._app.respond(self.command, path, headers, self.client, address.query)
         # A body is not read, and would be parsed as the next request.
         if "content-length" in headers or "transfer-encoding" in headers:
             self.close_connection = True

@@ -1,6 +1,7 @@
 -- What did the table look like an hour ago?
 -- Grain: one row per game_name that the table had then.
 -- Asked by: analyst.
+-- For: analyst.
 -- Runs on: Trino.
 -- Reads the last version that was committed by then; for a table that is younger Trino reports an error.
 SELECT

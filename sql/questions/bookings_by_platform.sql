@@ -1,6 +1,7 @@
 -- How much was booked on each platform, day by day?
 -- Grain: one row per event_date and platform with a purchase, of the last 30 days.
 -- Asked by: analyst.
+-- For: product manager.
 -- Amounts are US dollars as the games report them; sums are rounded to cents at the end. A purchase that the game's server
 -- reports has no session, and counts.
 SELECT

@@ -1,6 +1,7 @@
 -- How much was booked in each game, hour by hour?
 -- Grain: one row per hour and game_name with a purchase, of today and the three days before.
 -- Asked by: analyst.
+-- For: product manager.
 -- Hours to come, of devices whose clock is ahead, are left out.
 SELECT
     date_trunc('hour', event_time) AS hour,

@@ -1,6 +1,7 @@
 -- How much does a day's player spend (ARPDAU), and how much a day's payer (ARPPU)?
 -- Grain: one row per event_date and game_name, of the last 14 days.
 -- Asked by: analyst.
+-- For: product manager.
 SELECT
     event_date,
     game_name,

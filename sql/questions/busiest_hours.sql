@@ -1,6 +1,7 @@
 -- At which hours of the day do players play most?
 -- Grain: one row per platform and hour of the day in UTC, over the 7 days before today.
 -- Asked by: analyst.
+-- For: analyst.
 -- A session counts once, at the hour when it began, also one that crosses midnight.
 WITH session AS (
     SELECT

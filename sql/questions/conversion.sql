@@ -1,6 +1,7 @@
 -- How many of those who first played in a week pay, and how soon?
 -- Grain: one row per first_week and game_name, of the weeks that began in the last 45 days.
 -- Asked by: analyst.
+-- For: analyst.
 -- A week is named by its Monday. Players of recent weeks have had less time to pay. A pseudonym belongs to one game, so it
 -- identifies a player without the game.
 WITH first_purchase AS (

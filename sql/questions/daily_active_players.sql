@@ -1,6 +1,7 @@
 -- How many different players did each game have, day by day?
 -- Grain: one row per event_date and game_name with players, of the last 30 days.
 -- Asked by: analyst.
+-- For: product manager.
 -- Days are in UTC, by the game servers' clocks; the platform's own test events are not counted.
 SELECT
     event_date,

@@ -1,6 +1,7 @@
 -- Which records became no row, and why?
 -- Grain: one row per ingest_date and reason, of the last 14 days.
 -- Asked by: engineer; an analyst has no right to read undecodable records.
+-- For: operator.
 SELECT
     ingest_date,
     reason,

@@ -1,6 +1,7 @@
 -- How fresh is each game, and how long did its events take to get here?
 -- Grain: one row per game_name with events of the last two days.
 -- Asked by: analyst.
+-- For: operator.
 -- Runs on: Trino.
 -- "$file_modified_time" is when the row's file was written; the commit follows within a second, and Trino reads it at once.
 -- A file that compaction rewrote has the later time: the result can be too high, never too low. Events whose clock runs

@@ -1,6 +1,7 @@
 -- How long is it since a game's players were last seen?
 -- Grain: one row per game_name, over all players of all time.
 -- Asked by: analyst.
+-- For: live-ops manager.
 SELECT
     game_name,
     count(*) AS players,

@@ -1,6 +1,7 @@
 -- How many events come more than an hour after they happened?
 -- Grain: one row per event_date and game_name with an event that the gateway has timestamped, of the last 7 days.
 -- Asked by: analyst.
+-- For: operator.
 SELECT
     event_date,
     game_name,

@@ -1,6 +1,7 @@
 -- How many players are new, and what share of a day's players are they?
 -- Grain: one row per event_date and game_name with players, of the last 14 days.
 -- Asked by: analyst.
+-- For: product manager.
 WITH newcomers AS (
     SELECT
         CAST(first_seen AS date) AS event_date,

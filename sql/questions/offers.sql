@@ -1,6 +1,7 @@
 -- Which offer fits how many players of each game?
 -- Grain: one row per game_name and offer with players seen in the last 30 days.
 -- Asked by: analyst.
+-- For: live-ops manager.
 -- The first condition that holds for a player decides; offers_to_players.sql lists the players.
 WITH player AS (
     SELECT

@@ -1,6 +1,7 @@
 -- Which payers have been away for a week or more, and are worth an offer to come back?
 -- Grain: one row per game_name and gamer_id, the 100 who paid most of those seen in the last 30 days.
 -- Asked by: support.
+-- For: live-ops manager.
 SELECT
     game_name,
     gamer_id,

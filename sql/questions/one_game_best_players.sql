@@ -1,6 +1,7 @@
 -- Who are the best customers of one game?
 -- Grain: one row per gamer_id, the 20 who have paid most.
 -- Asked by: support.
+-- For: live-ops manager.
 SELECT
     gamer_id,
     round(CAST(bookings AS double), 2) AS bookings,

@@ -1,6 +1,7 @@
 -- How is one game doing, day by day and on each platform?
 -- Grain: one row per event_date and platform with players, of the last 14 days.
 -- Asked by: analyst.
+-- For: product manager.
 -- A player of two versions on one day counts for both.
 SELECT
     event_date,

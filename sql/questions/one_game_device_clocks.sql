@@ -1,6 +1,7 @@
 -- How wrong are the clocks of one game's devices?
 -- Grain: one row per platform, over the last seven days.
 -- Asked by: analyst.
+-- For: game programmer.
 -- A game's own table has columns that silver.events, the table of all games, does not have: here the device's time.
 -- For another game, name its table; `SHOW TABLES FROM silver` lists them.
 SELECT

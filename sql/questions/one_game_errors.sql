@@ -1,6 +1,7 @@
 -- Which versions of one game report errors, and how often?
 -- Grain: one row per app_version, over the last 14 days.
 -- Asked by: analyst.
+-- For: game programmer.
 SELECT
     app_version,
     count(*) AS events,

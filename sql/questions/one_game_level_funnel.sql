@@ -1,6 +1,7 @@
 -- At which level of one game do players give up?
 -- Grain: one row per level up to 30, over the last 30 days.
 -- Asked by: analyst.
+-- For: game programmer.
 -- For another game, name its table; `SHOW TABLES FROM silver` lists them.
 SELECT
     level,

@@ -1,6 +1,7 @@
 -- Do the players of one game who are shown the new offer pay more?
 -- Grain: one row per group of the experiment, over the last 30 days.
 -- Asked by: analyst.
+-- For: analyst.
 -- A player whose events name the experiment is in its group; events of old versions of the game name none.
 WITH player AS (
     SELECT

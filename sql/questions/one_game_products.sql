@@ -1,6 +1,7 @@
 -- What does one game sell, and at what price?
 -- Grain: one row per product_id, over the last 30 days.
 -- Asked by: analyst.
+-- For: product manager.
 -- A game's own table has all fields of its messages: here the nested message purchase, which version 1 of the event did
 -- not have.
 SELECT

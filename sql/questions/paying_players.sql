@@ -1,6 +1,7 @@
 -- What share of each game's players pays, and how much does a payer spend?
 -- Grain: one row per game_name, over all time.
 -- Asked by: analyst.
+-- For: product manager.
 SELECT
     game_name,
     count(*) AS players,

@@ -1,6 +1,7 @@
 -- How many of a day's new players play 1, 7 and 30 days later?
 -- Grain: one row per first_day and game_name, of the first days of the last 45 days.
 -- Asked by: analyst.
+-- For: product manager.
 -- A share is null until its day is over: the day after yesterday is today. The players of a day that is not over are
 -- provisional. A pseudonym belongs to one game, so it
 -- identifies a player without the game.

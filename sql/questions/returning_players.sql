@@ -1,6 +1,7 @@
 -- How many of a day's players are back on the day after?
 -- Grain: one row per event_date and game_name, of the last 7 days without today, which is not over.
 -- Asked by: analyst.
+-- For: analyst.
 -- The share of yesterday's players who are back is provisional: the day after is today.
 WITH active AS (
     SELECT event_date, game_name, gamer_id

@@ -1,6 +1,7 @@
 -- How many rows did each game get since a version of the table?
 -- Grain: one row per game_name.
 -- Asked by: analyst.
+-- For: operator.
 -- Runs on: Trino.
 -- Version 0 is the table's first; table_history.sql lists the others. A report that names its version can be repeated.
 -- The newest version is selected by time: Trino 476 reads a table without a version at the version that the same query

@@ -1,6 +1,7 @@
 -- How far do sessions get: to a level, to its end, to a purchase?
 -- Grain: one row per game_name, over the last 7 days.
 -- Asked by: analyst.
+-- For: analyst.
 -- Each step counts the sessions that got at least that far, in any order. One that crosses midnight counts once.
 WITH session AS (
     SELECT

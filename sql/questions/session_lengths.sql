@@ -1,6 +1,7 @@
 -- How are session lengths distributed?
 -- Grain: one row per platform and length, over the last 7 days.
 -- Asked by: analyst.
+-- For: analyst.
 -- A session counts once, also one that crosses midnight.
 WITH session AS (
     SELECT

@@ -1,6 +1,7 @@
 -- How many sessions are played, and how long is one?
 -- Grain: one row per event_date and game_name, of the last 14 days.
 -- Asked by: analyst.
+-- For: analyst.
 -- A session of one event has length 0; one that crosses midnight counts on both days.
 SELECT
     event_date,

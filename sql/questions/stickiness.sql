@@ -1,6 +1,7 @@
 -- On how many of 30 days does a monthly active player play?
 -- Grain: one row per game_name, over the 30 days that end with today.
 -- Asked by: analyst.
+-- For: product manager.
 -- Stickiness is the mean of the daily players (DAU) over the month's players (MAU); today is incomplete. The month's
 -- players are those who were last seen in it.
 WITH daily AS (

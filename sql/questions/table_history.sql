@@ -1,6 +1,7 @@
 -- What was done to a table, version by version?
 -- Grain: one row per version that the table's log still has, the newest first.
 -- Asked by: analyst, of tables that an analyst may read.
+-- For: operator.
 -- Runs on: Trino.
 SELECT
     version,

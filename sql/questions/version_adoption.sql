@@ -1,6 +1,7 @@
 -- How fast do players move to a new version?
 -- Grain: one row per event_date, game_name and app_version with sessions, of the last 14 days.
 -- Asked by: analyst.
+-- For: game programmer.
 -- gold.versions_per_day has the players of each version; a player who updates during a day counts for both.
 SELECT
     event_date,

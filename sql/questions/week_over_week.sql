@@ -1,6 +1,7 @@
 -- How does each game's last week compare with the week before it?
 -- Grain: one row per game_name, over the 14 days before today.
 -- Asked by: analyst.
+-- For: product manager.
 -- Player-days are the sum of the days' players: a player of three days counts three times.
 WITH weeks AS (
     SELECT

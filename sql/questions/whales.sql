@@ -1,6 +1,7 @@
 -- How much of a game's bookings comes from the 10 % of its payers who pay most?
 -- Grain: one row per game_name with a payer, over all time.
 -- Asked by: analyst.
+-- For: product manager.
 -- The tenth is rounded up: of 11 payers it is 2.
 WITH payer AS (
     SELECT

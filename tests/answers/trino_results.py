@@ -11,8 +11,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from gamelake.objects.store import Location
+from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.relations import Relations
-from gamelake.serving.sql.translations import QueryEngine
 
 _NIGHT = [
     datetime(2025, 12, 31, 23, tzinfo=UTC),

@@ -120,7 +120,7 @@ def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
     assert found["without_portal"] == "Services"
     by_keyboard = found["by_keyboard"]
     assert by_keyboard["first_focus"] == "Skip to the content"
-    assert by_keyboard["columns"] == ["hour", "game_name", "events"]
+    assert by_keyboard["columns"] == ["hour", "game name", "events"]
     assert re.fullmatch(r"(The first )?\d+ rows?(; there are more)?", by_keyboard["status"])
     assert by_keyboard["violations"] == []
     assert re.fullmatch(r"(The first )?\d+ rows?(; there are more)?", found["without_script"])

@@ -284,7 +284,7 @@ def test_the_portal_shows_the_lag_with_its_next_step_and_its_curve(portal: Dashb
     ]
     curve = re.search(rf'<th scope="row">{HANGING_QUERY}</th><td><svg class="curve" .+?aria-label="(.+?)"', text)
     assert curve
-    assert curve[1].endswith("to 0:11:40")
+    assert curve[1].endswith("to 11 min 40 s")
     assert '<a href="/documents/monitoring/runbooks/StreamStalled/">StreamStalled</a></th>' in text
 
 
@@ -296,7 +296,7 @@ def test_a_dashboard_without_prometheus_says_what_does_not_respond() -> None:
 
     home, response = (portal.respond("GET", path, {"host": "127.0.0.1"}) for path in ("/", "/d/gamelake-lag"))
 
-    assert '<a href="/d/gamelake-lag">Stream lag</a>' in home.body
+    assert '<a href="/d/gamelake-lag">Dashboards</a>' in home.body
     assert (response.status, "Prometheus does not respond" in response.body) == (503, True)
 
 

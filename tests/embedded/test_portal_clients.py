@@ -133,15 +133,15 @@ def test_a_body_is_not_taken_for_the_next_request(portal: RunningPortal) -> None
     assert portal.exchange((head + hidden).encode()).count(b"HTTP/1.1 ") == 1
 
 
-# The limit of the container (PORTAL_MEMORY in compose/.env).
-LIMIT_MIB, AT_ONCE, REQUESTS = 128, 32, 200
+# The container has 128 MiB (PORTAL_MEMORY in compose/.env), and the result of a question takes memory, too.
+BUDGET_MIB, AT_ONCE, REQUESTS = 80, 32, 200
 
 
-def test_many_readers_of_the_pages_take_less_memory_than_the_container_has(portal: RunningPortal) -> None:
-    pages = ("/", "/status", "/practice", "/metrics")
+def test_many_readers_of_the_pages_leave_memory_of_the_container_for_results(portal: RunningPortal) -> None:
+    pages = ("/", "/status", "/tiles", "/questions", "/practice", "/metrics")
 
     with ThreadPoolExecutor(AT_ONCE) as readers:
         statuses = set(readers.map(lambda n: portal.status("operator", pages[n % len(pages)]), range(REQUESTS)))
 
     assert statuses == {200}
-    assert peak_mib({portal.process.pid}) < LIMIT_MIB
+    assert peak_mib({portal.process.pid}) < BUDGET_MIB

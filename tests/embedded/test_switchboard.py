@@ -117,7 +117,7 @@ def test_a_link_switches_nothing(lamps: Lamps, portal: PortalApp) -> None:
 
 
 def test_without_the_program_the_page_is_there_and_a_button_says_what_is_missing(portal: PortalApp) -> None:
-    assert "run <code>gamelake switchboard</code>" in portal.respond("GET", "/practice", OWN).body
+    assert "<code>gamelake switchboard</code>" in portal.respond("GET", "/practice", OWN).body
 
     response = portal.respond("POST", "/load/200", OWN)
 

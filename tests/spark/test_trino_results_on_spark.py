@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from gamelake.serving.sql.translations import QueryEngine
+from gamelake.serving.sql.query_engine import QueryEngine
 from jobs.ask import answer_of_spark
 from tests.answers.trino_results import is_same, make_rows, question, results
 

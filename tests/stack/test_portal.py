@@ -56,7 +56,7 @@ def test_buttons_switch_a_fault_and_the_load_of_the_stack(switchboard: "subproce
         # After the redirect.
         assert press(f"/faults/{FAULT}/on") == 200
         assert is_on()
-        assert "A file of rules can&#x27;t be read" in page("PORTAL_PORT", "/practice/status").text
+        assert "A file of rules can&#39;t be read" in page("PORTAL_PORT", "/practice/status").text
         assert press("/load/10") == 200
         assert json.loads(gamelake("load", "--json")) == {"events_per_second": 10}
 
@@ -97,4 +97,4 @@ def test_its_pages_work_in_a_browser_with_the_operators_certificate(
 def test_without_the_switchboard_nothing_is_switched() -> None:
     assert press(f"/faults/{FAULT}/on") == 503
     assert not is_on()
-    assert "run <code>gamelake switchboard</code>" in page("PORTAL_PORT", "/practice").text
+    assert "<code>gamelake switchboard</code>" in page("PORTAL_PORT", "/practice").text

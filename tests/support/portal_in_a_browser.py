@@ -55,15 +55,23 @@ def opened(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:  # 
     context.close()
 
 
-def run_by_keyboard(watched: Watched) -> dict[str, Any]:
-    """Reach a question's button by Tab alone, press it, and read the result."""
-    names = []
-    for _ in range(MOST_TABS):
+def tab_to(watched: Watched, name: str) -> list[str]:
+    """Press Tab until an element of this name has the focus. Return the names on the way."""
+    names: list[str] = []
+    while len(names) < MOST_TABS and name not in names:
         watched.page.keyboard.press("Tab")
         names.append(watched.focused())
-        if names[-1] == f"Run: {QUESTION}":
-            break
-    watched.page.keyboard.press("Enter")
+    return names
+
+
+def run_by_keyboard(watched: Watched) -> dict[str, Any]:
+    """Reach the questions and then the button of one by Tab alone, press it, and read the result."""
+    names = tab_to(watched, "Questions")
+    with watched.page.expect_navigation():
+        watched.page.keyboard.press("Enter")
+    tab_to(watched, f"Run: {QUESTION}")
+    with watched.page.expect_navigation():
+        watched.page.keyboard.press("Enter")
     watched.page.wait_for_selector("[role=status]")
     return {
         "first_focus": names[0],
@@ -76,8 +84,8 @@ def run_by_keyboard(watched: Watched) -> dict[str, Any]:
 
 def refreshed(watched: Watched) -> bool:
     """Return True if the figures are refreshed while the page is open."""
-    before = watched.page.inner_text("#status > p")
-    watched.page.wait_for_function("text => document.querySelector('#status > p').innerText !== text", arg=before)
+    before = watched.page.inner_text("#status > .as-of")
+    watched.page.wait_for_function("text => document.querySelector('#status > .as-of').innerText !== text", arg=before)
     return True
 
 
@@ -121,8 +129,8 @@ def read_documents(page: Page) -> dict[str, Any]:
 
 
 def copied(watched: Watched) -> str:
-    """What the first button that copies a command has copied."""
-    watched.page.locator("button[data-copy]").first.click()
+    """What the first button that copies the command of a password has copied."""
+    watched.page.locator("section[aria-labelledby=links] button[data-copy]").first.click()
     watched.page.wait_for_selector("button[data-copy]:has-text('Copied')")
     text: str = watched.page.evaluate("navigator.clipboard.readText()")
     return text
@@ -165,7 +173,7 @@ def check_dev(browser: Browser, url: str) -> dict[str, Any]:
     with opened(browser, url) as home:
         found["by_keyboard"] = run_by_keyboard(home)
         found["problems"] += home.problems
-    with opened(browser, url, java_script_enabled=False) as home:
+    with opened(browser, f"{url}/questions", java_script_enabled=False) as home:
         home.page.get_by_role("button", name=f"Run: {QUESTION}").click()
         home.page.wait_for_selector("[role=status]")
         found["without_script"] = home.page.inner_text("[role=status]")

@@ -74,9 +74,9 @@ def _need_the_switchboard() -> None:
 
 def _pages_of_dev() -> list[dict[str, object]]:
     return [
-        # Rates are known after two samples; the page refreshes itself.
-        _task(PORTAL, "portal.png", "#status:not(:has-text('unknown'))"),
-        _task(f"{PORTAL}/", "question.png", "[role=status]", press=f"Run: {QUESTION}"),
+        # The figures of the games are read in the background; the page refreshes itself.
+        _task(PORTAL, "portal.png", "#portfolio svg"),
+        _task(f"{PORTAL}/questions", "question.png", "[role=status]", press=f"Run: {QUESTION}"),
     ]
 
 

@@ -13,7 +13,8 @@ from sqlglot.errors import SqlglotError
 
 from gamelake.model.errors import QuestionError
 from gamelake.serving.sql.column_types import ColumnTypes
-from gamelake.serving.sql.translations import QueryEngine, Translation
+from gamelake.serving.sql.query_engine import QueryEngine
+from gamelake.serving.sql.translations import Translation
 
 _TRINO = "trino"
 

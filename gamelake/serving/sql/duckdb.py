@@ -13,8 +13,8 @@ from gamelake.model.errors import QuestionError
 from gamelake.objects.store import Location
 from gamelake.scans.datasets import dataset
 from gamelake.serving.sql.dialects import Translator
+from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.relations import Reads
-from gamelake.serving.sql.translations import QueryEngine
 
 
 def answer(sql: str, reads: Reads, location: Location) -> pa.Table:

@@ -3,13 +3,24 @@
 import re
 from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum
 from pathlib import Path
 
 from gamelake.model.errors import QuestionError
-from gamelake.serving.sql.translations import QueryEngine
+from gamelake.serving.sql.query_engine import QueryEngine
 
-_GRAIN, _ASKED_BY, _RUNS_ON = "-- Grain: ", "-- Asked by: ", "-- Runs on: "
+_GRAIN, _ASKED_BY, _FOR, _RUNS_ON = "-- Grain: ", "-- Asked by: ", "-- For: ", "-- Runs on: "
 _TODAY = re.compile(r"\bcurrent_date\b", re.IGNORECASE)
+
+
+class QuestionReader(StrEnum):
+    """The role that a question is written for; the portal groups the questions in this order."""
+
+    PRODUCT_MANAGER = "product manager"
+    LIVE_OPS_MANAGER = "live-ops manager"
+    ANALYST = "analyst"
+    GAME_PROGRAMMER = "game programmer"
+    OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +31,8 @@ class Question:
         name: the file's name without `.sql`.
         title: the question in English.
         grain: the meaning of one row of the answer.
-        asked_by: the role that may ask.
+        asked_by: the user that may ask.
+        reader: the role that the answer is for.
         engines: the engines that can answer.
         sql: the whole file, comments included, in Trino's SQL.
     """
@@ -29,6 +41,7 @@ class Question:
     title: str
     grain: str
     asked_by: str
+    reader: QuestionReader
     engines: frozenset[QueryEngine]
     sql: str
 
@@ -54,7 +67,7 @@ def load_question(path: Path) -> Question:
         QuestionError: its first lines are malformed.
     """
     text = path.read_text(encoding="utf-8")
-    title, grain, asked_by, fourth, *_ = [*text.splitlines(), "", "", "", ""]
+    title, grain, asked_by, reader, engines, *_ = [*text.splitlines(), "", "", "", "", ""]
     if not (title.startswith("-- ") and title.endswith("?")):
         raise QuestionError(f"{path}: the first line must be the question, '-- ...?'")
     if not grain.startswith(_GRAIN) or not asked_by.startswith(_ASKED_BY):
@@ -64,9 +77,18 @@ def load_question(path: Path) -> Question:
         title=title.removeprefix("-- "),
         grain=grain.removeprefix(_GRAIN),
         asked_by=re.split(r"[.;,]", asked_by.removeprefix(_ASKED_BY))[0],
-        engines=_engines(path, fourth),
+        reader=_reader(path, reader),
+        engines=_engines(path, engines),
         sql=text,
     )
+
+
+def _reader(path: Path, line: str) -> QuestionReader:
+    try:
+        return QuestionReader(line.removeprefix(_FOR).rstrip(".") if line.startswith(_FOR) else "")
+    except ValueError:
+        known = ", ".join(QuestionReader)
+        raise QuestionError(f"{path}: the fourth line must be '{_FOR}<reader>.', with one of: {known}") from None
 
 
 def _engines(path: Path, line: str) -> frozenset[QueryEngine]:

@@ -8,22 +8,13 @@ translation depends on a type that is not known, it is an error too.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 import sqlglot
 from sqlglot import exp
 
 from gamelake.model.errors import QuestionError
 from gamelake.serving.sql.column_types import ExpressionTypes
-
-
-class QueryEngine(StrEnum):
-    """The engine that runs a query."""
-
-    TRINO = "trino"
-    SPARK = "spark"
-    DUCKDB = "duckdb"
-
+from gamelake.serving.sql.query_engine import QueryEngine
 
 _Type = exp.DType
 _INTEGERS = frozenset(exp.DataType.INTEGER_TYPES)

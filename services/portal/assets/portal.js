@@ -1,20 +1,42 @@
-// Refreshes the figures of a page, and copies commands; everything else works without it.
+// Refreshes the parts of a page that change, and copies commands; everything else works without it.
 "use strict";
 
-const status = document.getElementById("status");
+const SECONDS = 5;
 
-async function refresh() {
+async function refresh(part) {
   // What a person has focused or selected must not disappear.
-  if (document.hidden || status.contains(document.activeElement)) return;
+  const selection = document.getSelection();
+  const isSelected = selection && !selection.isCollapsed && part.contains(selection.anchorNode);
+  if (document.hidden || isSelected || part.contains(document.activeElement)) return;
   try {
-    const response = await fetch(status.dataset.source);
-    if (response.ok) status.innerHTML = await response.text();
+    const response = await fetch(part.dataset.source);
+    if (!response.ok) return;
+    const text = await response.text();
+    if (text === part.dataset.shown) return;
+    part.dataset.shown = text;
+    part.innerHTML = text;
+    showCopyButtons(part);
+    if ("untilLoaded" in part.dataset && part.querySelector("svg")) delete part.dataset.source;
   } catch {
     // The portal is away; the time under the figures says how old they are.
   }
 }
 
-if (status) setInterval(refresh, 5000);
+function showCopyButtons(part) {
+  if (!navigator.clipboard) return;
+  for (const button of part.querySelectorAll("button[data-copy]")) button.hidden = false;
+}
+
+document.addEventListener("click", async event => {
+  const button = event.target.closest("button[data-copy]");
+  if (!button) return;
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Not copied";
+  }
+});
 
 for (const form of document.querySelectorAll('form[method="post"]')) {
   form.addEventListener("submit", () => {
@@ -24,16 +46,5 @@ for (const form of document.querySelectorAll('form[method="post"]')) {
   });
 }
 
-if (navigator.clipboard) {
-  for (const button of document.querySelectorAll("button[data-copy]")) {
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(button.dataset.copy);
-        button.textContent = "Copied";
-      } catch {
-        button.textContent = "Not copied";
-      }
-    });
-  }
-}
+setInterval(() => document.querySelectorAll("[data-source]").forEach(refresh), SECONDS * 1000);
+showCopyButtons(document);

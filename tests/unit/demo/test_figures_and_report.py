@@ -15,9 +15,9 @@ import pytest
 from gamelake.delta.data_files import DataFile
 from gamelake.delta.table_files import TableFiles
 from gamelake.ledger.manifests import BatchManifest
+from services.portal.charts import nice_top, short
 from tests.unit.demo.builders import a_summary
 from tools.demo import charts
-from tools.demo.charts import nice_top, short
 from tools.demo.evaluation import problems_at
 from tools.demo.freshness import Delays, FreshnessPercentiles, delays_of
 from tools.demo.pii_scan import tables_with
@@ -91,7 +91,8 @@ def test_each_chart_is_well_formed_and_has_a_description(draw: charts.Chart, bat
     svg = ET.fromstring(draw(a_summary(batches=batches)))  # noqa: S314 # our own
 
     assert svg.get("role") == "img"
-    assert svg.get("aria-label")
+    names = {each.get("id"): each.text for each in svg}
+    assert all(names[name] for name in (svg.get("aria-labelledby") or "").split())
     assert all(title.text for title in svg.iter("title"))
     numbers = [float(rect.get(side, "")) for rect in svg.iter("rect") for side in ("x", "y", "width", "height")]
     assert all(np.isfinite(numbers))

@@ -22,9 +22,9 @@ from gamelake.quality.check_findings import CheckStatus
 from gamelake.quality.gold_check import GoldCheck
 from gamelake.serving.sql.dialects import Translator, names_in
 from gamelake.serving.sql.duckdb import answer
+from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.questions import as_of, load_questions
 from gamelake.serving.sql.relations import Reads, Relations
-from gamelake.serving.sql.translations import QueryEngine
 from gamelake.serving.sql.views import load_views
 from tests.support.kpi_answers import expected_kpis, in_order
 from tests.unit.histories.events import GAMES, KART, NEWEST_SCHEMA, TODAY, Event, table_of

@@ -1,4 +1,4 @@
-"""The portal writes and rates a value as Grafana does."""
+"""The portal rates a value as Grafana does, and writes it with its unit; times are in words."""
 
 import pytest
 
@@ -19,8 +19,8 @@ def panel(title: str) -> DashboardPanel:
     ("value", "unit", "text"),
     [
         (0.0123, "s", "0.0123 s"),
-        (100, "dtdhms", "0:01:40"),
-        (93_784, "dtdhms", "1 day, 2:03:04"),
+        (100, "dtdhms", "1 min 40 s"),
+        (93_784, "dtdhms", "1 d 2 h"),
         (0.125, "percentunit", "12.5%"),
         (512, "bytes", "512 B"),
         (1.5 * 1024**2, "binBps", "1.5 MiB/s"),

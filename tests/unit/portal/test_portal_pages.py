@@ -11,24 +11,36 @@ from urllib.parse import urlsplit
 import pytest
 
 from gamelake.observability.faults import load_faults
-from gamelake.serving.sql.questions import Question, load_questions
-from gamelake.serving.sql.translations import QueryEngine
+from gamelake.serving.sql.query_engine import QueryEngine
+from gamelake.serving.sql.questions import Question, QuestionReader, load_questions
 from monitoring.addresses import runbook_url
 from services.portal.app import PortalApp, PortalResponse
 from services.portal.figures import Overview, ServiceHealth, StreamFigures, metric_samples
-from services.portal.lineage import script_hashes
+from services.portal.home import status_part
+from services.portal.lineage import NAVIGATION_MARK, script_hashes
 from services.portal.metrics import metrics_of_process
-from services.portal.pages import question_page, status_part
+from services.portal.portfolio import NoPortfolio
 from services.portal.prometheus import FiguresUnavailableError, samples_of
-from services.portal.questions import DuckDbQuestions, QuestionFailedError, QuestionResult, Questions, as_text
+from services.portal.question_page import question_page
+from services.portal.questions import DuckDbQuestions, QuestionFailedError, QuestionResult, Questions
 from services.portal.settings import PortalSettings, QueryLimits
+from services.portal.templates import PortalTemplates
 from tools.embedded.service import REPOSITORY
 
 SQL = REPOSITORY / "sql"
 NOON = datetime(2026, 11, 26, 12, 0, 0, tzinfo=UTC)
 OWN = {"host": "127.0.0.1:17000"}
 EVIL = "<script>alert(1)</script>"
-QUESTION = Question("evil", EVIL + "?", "a <b>row</b>", "analyst", frozenset({QueryEngine.DUCKDB}), f"SELECT '{EVIL}'")
+QUESTION = Question(
+    name="evil",
+    title=EVIL + "?",
+    grain="a <b>row</b>",
+    asked_by="analyst",
+    reader=QuestionReader.ANALYST,
+    engines=frozenset({QueryEngine.DUCKDB}),
+    sql=f"SELECT '{EVIL}'",
+)
+TEMPLATES = PortalTemplates()
 
 
 class Figures:
@@ -42,7 +54,7 @@ class Figures:
 class Elements(HTMLParser):
     """The elements of a page with their attributes, and those that were not closed in their order."""
 
-    EMPTY = frozenset({"meta", "link", "br"})
+    EMPTY = frozenset({"meta", "link", "br", "input"})
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -82,48 +94,102 @@ def settings(tmp_path: Path) -> PortalSettings:
 @pytest.fixture
 def portal(settings: PortalSettings) -> PortalApp:
     """A portal whose questions are those of the repository."""
-    return PortalApp(settings, Figures(), Questions(settings), metrics_of_process())
+    return app(settings)
 
 
-def get(portal: PortalApp, path: str, headers: Mapping[str, str] = OWN) -> PortalResponse:
+def app(settings: PortalSettings) -> PortalApp:
+    """A portal that reads no tables for its first page."""
+    return PortalApp(settings, Figures(), Questions(settings), metrics_of_process(), NoPortfolio())
+
+
+def get(portal: PortalApp, address: str, headers: Mapping[str, str] = OWN) -> PortalResponse:
     """The response to a GET request."""
-    return portal.respond("GET", path, headers)
+    path, _, query = address.partition("?")
+    return portal.respond("GET", path, headers, query=query)
 
 
-def test_the_first_page_has_health_every_question_and_the_links(portal: PortalApp) -> None:
+def test_the_first_page_has_tiles_health_the_readers_and_the_links(portal: PortalApp) -> None:
     response = get(portal, "/")
     elements = Elements(response.body)
-    forms = {form["action"] for form in elements.all("form")}
+    links = {link["href"] for link in elements.all("a")}
 
     assert response.status == 200
     assert "does not respond" in response.body
-    analysts = load_questions(SQL / "questions").values()
-    assert forms == {
-        f"/questions/{each.name}"
-        for each in analysts
-        if each.asked_by == "analyst" and QueryEngine.DUCKDB in each.engines
-    }
-    assert len(forms) >= 20
-    assert {"/lineage", "https://127.0.0.1:8765"} <= {link["href"] for link in elements.all("a")}
+    tiles = [attributes["class"] for attributes in elements.all("li") if "tile" in (attributes.get("class") or "")]
+    assert len(tiles) == 5
+    assert {"/questions#product-manager", "/questions#operator", "https://127.0.0.1:8765"} <= links
     assert "gamelake credentials" in response.body
-    names = [button["aria-label"] for button in elements.all("button")]
-    assert len(set(names)) == len(names) == len(forms) + 1
+
+
+def test_the_list_has_every_question_that_the_engine_can_run_under_its_reader(portal: PortalApp) -> None:
+    elements = Elements(get(portal, "/questions").body)
+    runnable = [
+        each
+        for each in load_questions(SQL / "questions").values()
+        if each.asked_by == "analyst" and QueryEngine.DUCKDB in each.engines
+    ]
+
+    forms = {form["action"] for form in elements.all("form") if form["method"] == "post"}
+    assert forms == {f"/questions/{each.name}" for each in runnable}
+    assert len(forms) >= 20
+    names = [button["aria-label"] for button in elements.all("button") if "aria-label" in button]
+    assert len(set(names)) == len(names) == len(forms)
+    readers = {section["aria-labelledby"] for section in elements.all("section")}
+    assert readers == {each.reader.replace(" ", "-") for each in runnable}
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        ("retention", {"retention"}),
+        ("RETENTION%20day_7_share", {"retention"}),
+        ("day+7", None),
+        ("no+such+word", set()),
+    ],
+)
+def test_the_search_finds_words_of_title_text_and_sql(portal: PortalApp, search: str, found: set[str] | None) -> None:
+    page = get(portal, f"/questions?q={search}").body
+
+    names = {form["action"].split("/")[-1] for form in Elements(page).all("form") if form["method"] == "post"}  # type: ignore[union-attr]
+    assert found is None or (found <= names and len(names) < 10)
+    assert f"{len(names)} of " in page
+
+
+def test_a_search_and_the_name_of_a_game_do_not_become_markup(portal: PortalApp) -> None:
+    for address in ("/questions?q=%3Cscript%3E%22", "/?game=%3Cscript%3E%22", "/portfolio?game=%3Cscript%3E"):
+        page = get(portal, address).body
+
+        assert "<script>" not in page
+        Elements(page)
+
+
+@pytest.mark.parametrize("path", ["/", "/questions", "/practice"])
+def test_every_page_has_the_navigation_which_marks_the_page_that_is_open(settings: PortalSettings, path: str) -> None:
+    elements = Elements(get(app(replace(settings, faults=REPOSITORY / "monitoring/faults.yaml")), path).body)
+
+    marked = [link["href"] for link in elements.all("a") if link.get("aria-current") == "page"]
+    assert marked == [path]
+    assert {"/", "/questions", "/practice", "/lineage", "/report"} <= {link["href"] for link in elements.all("a")}
+    assert [nav["aria-label"] for nav in elements.all("nav")] == ["Portal"]
+    assert len(elements.all("main")) == len(elements.all("h1")) == 1
 
 
 def test_a_page_that_asks_for_a_password_has_its_user_and_a_command_to_copy_that_prints_it(portal: PortalApp) -> None:
     home = get(portal, "/").body
 
     copied = [button["data-copy"] for button in Elements(home).all("button") if "data-copy" in button]
-    assert copied == ["gamelake credentials trino-analyst"]
-    assert "<td>analyst</td><td><code>gamelake credentials trino-analyst</code>" in home
+    assert copied[-1] == "gamelake credentials trino-analyst"
+    assert '<td>analyst</td><td><span class="command"><code>gamelake credentials trino-analyst</code>' in home
 
 
 def test_the_report_of_the_demo_is_there_once_it_is_written(portal: PortalApp, tmp_path: Path) -> None:
     before = get(portal, "/report")
-    (tmp_path / "report.html").write_text("<p>rows</p><script>draw()</script>")
+    (tmp_path / "report.html").write_text(f"{NAVIGATION_MARK}<p>rows</p><script>draw()</script>")
     after = get(portal, "/report")
 
-    assert (before.status, after.status, after.body) == (404, 200, "<p>rows</p><script>draw()</script>")
+    assert (before.status, after.status) == (404, 200)
+    assert after.body.endswith("<p>rows</p><script>draw()</script>")
+    assert '<a href="/report" aria-current="page">' in after.body
     assert "make demo writes it" in before.body
     assert f"script-src {script_hashes(after.body)[0]};" in after.policy
 
@@ -136,7 +202,8 @@ def test_figures_are_shown_and_unknown_ones_are_named_so() -> None:
 
     part = status_part(Overview((), streams, "Prometheus does not respond: X"), now=NOON)
 
-    assert '<td class="number">1,234</td><td class="number">5</td><td class="number">0.2</td>' in part
+    assert '<td class="number">1,234</td><td class="number">5</td>' in part
+    assert '<td class="number"><span class="good">0.2 s</span></td>' in part
     assert part.count("unknown") == 3
     assert "is down" in part
     assert "Prometheus does not respond: X" in part
@@ -148,7 +215,9 @@ def test_figures_are_shown_and_unknown_ones_are_named_so() -> None:
     [
         (True, 4.0, '<span class="good">runs</span>'),
         (True, None, '<span class="good">runs</span>'),
-        (True, 1_067.0, '<span class="bad">is behind</span>'),
+        (True, 61.0, '<span class="late">falls behind</span>'),
+        (True, 1_067.8, '<span class="bad">is behind</span>'),
+        (True, 1_067.8, '<span class="bad">17 min 48 s</span>'),
         (False, 1_067.0, '<span class="bad">is down</span>'),
     ],
 )
@@ -181,7 +250,7 @@ def test_the_page_of_load_and_faults_is_there_where_faults_or_a_switchboard_are_
     settings: PortalSettings, portal: PortalApp
 ) -> None:
     faults = REPOSITORY / "monitoring/faults.yaml"
-    with_faults = PortalApp(replace(settings, faults=faults), Figures(), Questions(settings), metrics_of_process())
+    with_faults = app(replace(settings, faults=faults))
 
     assert '<a href="/practice">Load and faults</a>' in get(with_faults, "/").body
     page = get(with_faults, "/practice").body
@@ -201,7 +270,7 @@ def documented(settings: PortalSettings, tmp_path: Path) -> PortalApp:
     (site / "picture.png").write_bytes(b"\x89PNG")
     (tmp_path / "secret").write_text("secret")
     (site / "link").symlink_to(tmp_path / "secret")
-    return PortalApp(replace(settings, docs=site), Figures(), Questions(settings), metrics_of_process())
+    return app(replace(settings, docs=site))
 
 
 def test_the_docs_site_is_a_part_of_the_portal(documented: PortalApp) -> None:
@@ -228,8 +297,7 @@ def test_without_a_docs_site_its_pages_are_not_found_and_not_linked(portal: Port
 
 
 def test_a_runbook_opens_as_text_until_the_docs_site_is_built(settings: PortalSettings, tmp_path: Path) -> None:
-    without_site = replace(settings, docs=tmp_path, runbooks=REPOSITORY / "monitoring/runbooks")
-    portal = PortalApp(without_site, Figures(), Questions(settings), metrics_of_process())
+    portal = app(replace(settings, docs=tmp_path, runbooks=REPOSITORY / "monitoring/runbooks"))
     path = urlsplit(runbook_url("GatewayDown")).path
 
     as_text = get(portal, path)
@@ -244,7 +312,7 @@ def test_a_runbook_opens_as_text_until_the_docs_site_is_built(settings: PortalSe
 
 
 def test_no_text_becomes_markup() -> None:
-    page = question_page(QUESTION, QuestionResult((EVIL,), ((EVIL,),), is_cut=True), problem=EVIL)
+    page = question_page(QUESTION, TEMPLATES, QuestionResult((EVIL,), ((EVIL,),), is_cut=True), EVIL, remedy=EVIL)
 
     assert [script["src"] for script in Elements(page).all("script")] == ["/portal.js"]
     assert EVIL not in page
@@ -252,12 +320,20 @@ def test_no_text_becomes_markup() -> None:
 
 
 def test_tables_have_captions_and_headings_for_screen_readers(portal: PortalApp) -> None:
-    page = get(portal, "/").body + question_page(QUESTION, QuestionResult(("a",), (("1",),), is_cut=False))
-    elements = [*Elements(get(portal, "/").body).found, *Elements(page.partition("</html>")[2]).found]
+    result = QuestionResult(("a",), (("1",),), is_cut=False)
+    pages = [get(portal, "/").body, get(portal, "/questions").body, question_page(QUESTION, TEMPLATES, result)]
+    elements = [found for page in pages for found in Elements(page).found]
     tables = sum(tag == "table" for tag, _ in elements)
 
-    assert tables == sum(tag == "caption" for tag, _ in elements) == 4
+    assert tables == sum(tag == "caption" for tag, _ in elements) == 8
     assert all(attributes["scope"] in {"col", "row"} for tag, attributes in elements if tag == "th")
+
+
+def test_a_row_that_does_not_respond_has_the_command_that_restarts_it() -> None:
+    kafka = ServiceHealth("kafka", is_healthy=False, remedy="compose/stack.sh restart kafka")
+
+    assert 'data-copy="compose/stack.sh restart kafka"' in status_part(Overview((kafka,), ()))
+    assert "data-copy" not in status_part(Overview((replace(kafka, is_healthy=True),), ()))
 
 
 @pytest.mark.parametrize(
@@ -326,17 +402,16 @@ def test_pages_run_no_script_but_their_own(portal: PortalApp) -> None:
 
 def test_the_lineage_may_be_a_file_that_is_drawn_later(settings: PortalSettings, tmp_path: Path) -> None:
     file = tmp_path / "lineage.html"
-    portal = PortalApp(
-        replace(settings, has_lakehouse=False, lineage=file), Figures(), Questions(settings), metrics_of_process()
-    )
+    portal = app(replace(settings, has_lakehouse=False, lineage=file))
 
     missing = get(portal, "/lineage")
-    file.write_text("<p>Drawn</p><script>draw()</script>")
+    file.write_text(f"{NAVIGATION_MARK}<p>Drawn</p><script>draw()</script>")
     drawn = get(portal, "/lineage")
 
     assert missing.status == 503
-    assert "make portal draws it" in missing.body
-    assert drawn.body == "<p>Drawn</p><script>draw()</script>"
+    assert 'data-copy="make portal"' in missing.body
+    assert drawn.body.endswith("<p>Drawn</p><script>draw()</script>")
+    assert '<a href="/">Gamelake</a>' in drawn.body
     assert script_hashes("<script>draw()</script>")[0] in drawn.policy
     assert "/lineage" in {link["href"] for link in Elements(get(portal, "/").body).all("a")}
 
@@ -370,15 +445,6 @@ def test_prometheus_answers_are_parsed() -> None:
 def test_a_response_without_values_is_an_error_with_its_reason(body: bytes, problem: str) -> None:
     with pytest.raises(FiguresUnavailableError, match=problem):
         list(samples_of(body))
-
-
-@pytest.mark.parametrize(("value", "text"), [(None, ""), (True, "True"), (3, "3"), (1 / 3, "0.333333"), ("x", "x")])
-def test_cells_are_text(value: object, text: str) -> None:
-    assert as_text(value) == text
-
-
-def test_long_cells_are_cut() -> None:
-    assert as_text("x" * 1000) == "x" * 200 + "…"
 
 
 @pytest.mark.parametrize(
@@ -434,7 +500,7 @@ def test_a_question_whose_result_has_no_rows_is_a_page_that_says_so(
 def test_a_page_that_fails_for_any_reason_is_a_response(
     path: str, settings: PortalSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    portal = PortalApp(settings, Figures(), Questions(settings), metrics_of_process())
+    portal = app(settings)
     monkeypatch.setattr(Figures, "overview", lambda _: {"a": 1}["a bug"])
 
     assert portal.respond("GET", path, OWN).status is HTTPStatus.INTERNAL_SERVER_ERROR

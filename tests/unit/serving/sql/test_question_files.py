@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from gamelake.model.errors import QuestionError
-from gamelake.serving.sql.questions import load_question, load_questions
+from gamelake.serving.sql.questions import QuestionReader, load_question, load_questions
 from gamelake.serving.sql.views import load_views
 
 SQL = Path(__file__).parents[4] / "sql"
-HEAD = "-- How many?\n-- Grain: one row per day.\n-- Asked by: analyst.\n"
+HEAD = "-- How many?\n-- Grain: one row per day.\n-- Asked by: analyst.\n-- For: analyst.\n"
 
 
 def test_the_list_of_questions_is_that_of_the_files() -> None:
@@ -34,8 +34,13 @@ def test_a_question_says_who_may_ask_and_what_a_row_is(name: str) -> None:
 
     assert question.grain.startswith("one row per ")
     assert question.asked_by in {"analyst", "engineer", "support"}
+    assert question.reader.value in question.sql.splitlines()[3]
     assert "SELECT *" not in question.sql
     assert ";" not in re.sub("--.*", "", question.sql)
+
+
+def test_each_reader_has_a_question() -> None:
+    assert {each.reader for each in load_questions(SQL / "questions").values()} == set(QuestionReader)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,8 @@ def test_a_question_says_who_may_ask_and_what_a_row_is(name: str) -> None:
     [
         ("SELECT 1", "the first line must be the question"),
         ("-- How many?\nSELECT 1", "must be the second line and the third"),
+        (HEAD.replace("-- For: analyst.\n", "") + "SELECT 1", "the fourth line must be '-- For: <reader>.'"),
+        (HEAD.replace("For: analyst", "For: everyone") + "SELECT 1", "with one of: product manager, live-ops manager"),
         (f"{HEAD}-- Runs on: Oracle.\nSELECT 1", "must be one of trino, spark, duckdb"),
     ],
 )

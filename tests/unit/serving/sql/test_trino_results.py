@@ -10,8 +10,8 @@ from gamelake.model.errors import QuestionError
 from gamelake.objects.store import Location
 from gamelake.serving.sql.dialects import Translator
 from gamelake.serving.sql.duckdb import answer
+from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.relations import Relations
-from gamelake.serving.sql.translations import QueryEngine
 from tests.answers.trino_results import (
     REFUSED,
     REFUSED_BY_SPARK,

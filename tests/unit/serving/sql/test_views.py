@@ -9,8 +9,8 @@ import pytest
 from gamelake.contract.games import GameSpec
 from gamelake.model.errors import QuestionError
 from gamelake.serving.sql.dialects import Translator, names_in
+from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.relations import Relations
-from gamelake.serving.sql.translations import QueryEngine
 from gamelake.serving.sql.views import View, load_views
 
 SQL = Path(__file__).parents[4] / "sql"

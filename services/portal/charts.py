@@ -1,0 +1,229 @@
+"""Charts as SVG, drawn by the portal: they need no script, and have a title and a description for screen readers.
+
+Colours are classes of `assets/portal.css`, since a page's policy allows no style in its elements.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from markupsafe import Markup
+
+# A bar from left to right with its height and title; a point with its title.
+Bar: TypeAlias = tuple[float, float, float, str]
+Point: TypeAlias = tuple[float, float, str]
+Write: TypeAlias = Callable[[float], str]
+
+SERIES = 6
+_WIDTH, _HEIGHT = 480, 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 22, 26, 34
+_TICKS = 4
+_ROUND = (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10)
+_THOUSAND, _MILLION = 1_000, 1_000_000
+_SPARK_WIDTH, _SPARK_HEIGHT = 120, 28
+_NAMES, _VALUES, _ROW, _GAP = 168, 76, 24, 6
+_LETTERS = 22
+_MOST_LABELS = 5
+_NO_LETTERS = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points, with the name that the legend shows."""
+
+    name: str
+    points: Sequence[Point]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """Bars and lines over two axes, which begin at 0 and end at round numbers.
+
+    Attributes:
+        title: the name of the chart.
+        description: its content in a sentence, for readers who do not see it.
+        across, up: the names of the axes.
+        end: the right end of the lower axis.
+        labels: the texts along the lower axis, one for each whole number from 0 on; without them, numbers.
+        write: writes a value of the upper axis.
+    """
+
+    title: str
+    description: str
+    across: str
+    up: str
+    end: float
+    bars: Sequence[Bar] = ()
+    lines: Sequence[Line] = ()
+    labels: Sequence[str] = ()
+    write: Write | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A row of a bar chart; `address` leads to a page about it."""
+
+    name: str
+    value: float
+    address: str = ""
+
+
+def plot(chart: Plot) -> Markup:
+    """Draw bars and lines over two axes."""
+    heights = [bar[2] for bar in chart.bars] + [point[1] for line in chart.lines for point in line.points]
+    right, top = chart.end if chart.labels else nice_top(chart.end), nice_top(max(heights, default=0))
+
+    def x(value: float) -> float:
+        return _LEFT + value / (right or 1) * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(value: float) -> float:
+        return _HEIGHT - _BOTTOM - max(value, 0) / top * (_HEIGHT - _TOP - _BOTTOM)
+
+    write = chart.write or short
+    parts = [_grid(y, top, write), *_below(chart, x, right)]
+    parts += [_bar(bar, x, y) for bar in chart.bars]
+    parts += [_line(place, line, x, y) for place, line in enumerate(chart.lines)]
+    return _svg((_WIDTH, _HEIGHT), chart.title, chart.description, parts)
+
+
+def bars(title: str, description: str, amounts: Sequence[Amount], write: Write) -> Markup:
+    """Draw one horizontal bar for each amount, with its name and value; bars of negative values lead to the left."""
+    least, most = min((each.value for each in amounts), default=0), max((each.value for each in amounts), default=0)
+    least, most = min(least, 0), max(most, 0)
+    room = _WIDTH - _NAMES - _VALUES
+    scale = room / ((most - least) or 1)
+    zero = _NAMES - least * scale
+    parts = []
+    for place, each in enumerate(amounts):
+        top, middle = place * (_ROW + _GAP), place * (_ROW + _GAP) + _ROW / 2 + 5
+        begin, width = min(zero, zero + each.value * scale), max(abs(each.value) * scale, 1)
+        name = Markup('<text x="{}" y="{:.0f}" text-anchor="end">{}</text>').format(
+            _NAMES - 8, middle, _shortened(each.name)
+        )
+        parts.append(Markup('<a href="{}">{}</a>').format(each.address, name) if each.address else name)
+        parts.append(
+            Markup(
+                '<rect class="bar" x="{:.1f}" y="{}" width="{:.1f}" height="{}" rx="2"><title>{}</title></rect>'
+            ).format(begin, top, width, _ROW, f"{each.name}: {write(each.value)}")
+        )
+        parts.append(
+            Markup('<text x="{:.1f}" y="{:.0f}">{}</text>').format(
+                zero + max(each.value, 0) * scale + 6, middle, write(each.value)
+            )
+        )
+    return _svg((_WIDTH, max(len(amounts) * (_ROW + _GAP), 1)), title, description, parts)
+
+
+def sparkline(values: Sequence[float], title: str, style: str = "spark") -> Markup:
+    """Draw the course of a value as a small line without axes; nothing without values."""
+    if not values:
+        return Markup("")
+    least, most = min(0.0, *values), max(values)
+    step = (_SPARK_WIDTH - 6) / max(len(values) - 1, 1)
+
+    def place(index: int, value: float) -> tuple[float, float]:
+        return 3 + index * step, 3 + (_SPARK_HEIGHT - 6) * (1 - (value - least) / ((most - least) or 1))
+
+    points = [place(index, value) for index, value in enumerate(values)]
+    x, y = points[-1]
+    path = " ".join(f"{across:.1f},{up:.1f}" for across, up in points)
+    return Markup(
+        '<svg class="{}" role="img" aria-label="{}" viewBox="0 0 {} {}"><polyline points="{}"/>'
+        '<circle cx="{:.1f}" cy="{:.1f}" r="2.5"/></svg>'
+    ).format(style, title, _SPARK_WIDTH, _SPARK_HEIGHT, path, x, y)
+
+
+def nice_top(value: float) -> float:
+    """Return the smallest round number that is at least the value and whose quarters have few digits."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in _ROUND if step * power >= value * (1 - 1e-9))
+
+
+def short(value: float) -> str:
+    """Return a short text of a number, for an axis."""
+    if value >= _MILLION:
+        return f"{value / _MILLION:g} M"
+    return f"{value / _THOUSAND:g} k" if value >= _THOUSAND else f"{value:g}"
+
+
+def _svg(size: tuple[float, float], title: str, description: str, parts: Sequence[Markup]) -> Markup:
+    name = f"chart-{_NO_LETTERS.sub('-', title.lower()).strip('-')}"
+    # A picture hides its content from screen readers, and a link must not be hidden.
+    role = "group" if any("<a href" in part for part in parts) else "img"
+    return Markup(
+        '<svg class="chart" role="{role}" viewBox="0 0 {width} {height}" aria-labelledby="{name}-title {name}-text">'
+        '<title id="{name}-title">{title}</title><desc id="{name}-text">{text}</desc>{content}</svg>'
+    ).format(
+        role=role,
+        width=size[0],
+        height=size[1],
+        name=name,
+        title=title,
+        text=description,
+        content=Markup("").join(parts),
+    )
+
+
+def _grid(y: Write | Callable[[float], float], top: float, write: Write) -> Markup:
+    rows = []
+    for step in range(_TICKS + 1):
+        value = top * step / _TICKS
+        height = float(y(value))
+        rows.append(
+            Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(
+                _LEFT, _WIDTH - _RIGHT, height, height
+            )
+            + _text(_LEFT - 6, height + 4, write(value), "end")
+        )
+    return Markup("").join(rows)
+
+
+def _below(chart: Plot, x: Callable[[float], float], right: float) -> list[Markup]:
+    """The texts along the lower axis: at most a few, so that they don't overlap."""
+    under = _HEIGHT - _BOTTOM + 16
+    if chart.labels:
+        every = math.ceil(len(chart.labels) / _MOST_LABELS)
+        half = 0.5 if chart.bars else 0.0
+        texts = [
+            _text(x(place + half), under, chart.labels[place], "middle") for place in range(0, len(chart.labels), every)
+        ]
+    else:
+        texts = [
+            _text(x(right * step / _TICKS), under, short(right * step / _TICKS), "middle") for step in range(_TICKS + 1)
+        ]
+    if chart.across:
+        texts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 4, chart.across, "middle"))
+    if chart.up:
+        texts.append(_text(2, 12, chart.up, "start"))
+    return texts
+
+
+def _bar(bar: Bar, x: Callable[[float], float], y: Callable[[float], float]) -> Markup:
+    begin, stop, value, title = bar
+    return Markup(
+        '<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
+    ).format(x(begin), y(value), max(x(stop) - x(begin), 0.6), y(0) - y(value), title)
+
+
+def _line(place: int, line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> Markup:
+    style = f"series-{place % SERIES + 1}"
+    path = " ".join(f"{x(across):.1f},{y(up):.1f}" for across, up, _ in line.points)
+    dots = Markup("").join(
+        Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4"><title>{}</title></circle>').format(
+            style, x(across), y(up), title
+        )
+        for across, up, title in line.points
+    )
+    return Markup('<polyline class="{}" points="{}"/>').format(style, path) + dots
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> Markup:
+    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(x, y, anchor, text)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"

@@ -1,0 +1,187 @@
+"""The first page has the figures of all games or of one; it waits for no query, and says what fails with the remedy."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from gamelake.serving.sql.questions import Question
+from services.portal.figures import Level, Overview, StreamFigures
+from services.portal.home import Home, alerts_tile, freshness_tile
+from services.portal.portfolio import DAYS, GameDay, NoPortfolio, Portfolio, PortfolioReader, portfolio_of
+from services.portal.questions import QuestionFailedError, QuestionResult
+from services.portal.settings import QueryLimits
+from services.portal.templates import PortalTemplates
+from tests.support.eventually import eventually
+from tests.unit.portal.test_portal_pages import Elements
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+TODAY, YESTERDAY = NOW.date(), NOW.date() - timedelta(days=1)
+EVIL = "<script>alert(1)</script>"
+COLUMNS = ("event_date", "game_name", "active_players", "bookings", "events")
+ROWS = (
+    (YESTERDAY, "Archery Duel", 900, 10.5, 5_000),
+    ("2026-11-30", "Archery Duel", 1_000, 1_234.5, 40_000),
+    (TODAY, EVIL, 234, None, 2_000),
+)
+PORTFOLIO = portfolio_of(QuestionResult(COLUMNS, ROWS, is_cut=False), NOW)
+NO_FIGURES = Overview((), ())
+
+
+def page(portfolio: Portfolio = PORTFOLIO, game: str = "", overview: Overview = NO_FIGURES) -> str:
+    """The first page."""
+    return Home(overview=overview, portfolio=portfolio, game=game).page(PortalTemplates())
+
+
+def test_the_tiles_have_the_sums_of_today_and_their_course() -> None:
+    text = page()
+
+    for value in ("1,234", "$1,234", "42,000"):
+        assert f'<p class="value">{value}</p>' in text
+    assert "yesterday 900" in text
+    sparks = [each["aria-label"] for each in Elements(text).all("svg") if each.get("class") == "spark"]
+    assert sparks[0] == "Players today: the last 14 days, from 0 to 1,234"
+
+
+def test_the_charts_have_a_title_and_a_description_and_each_game_leads_to_its_figures() -> None:
+    elements = Elements(page())
+    charts = [each for each in elements.all("svg") if each.get("class") == "chart"]
+    ids = [attributes["id"] for _, attributes in elements.found if "id" in attributes]
+
+    assert len(charts) == 5
+    assert len(set(ids)) == len(ids)
+    assert all(name in ids for each in charts for name in (each["aria-labelledby"] or "").split())
+    assert {"/?game=Archery+Duel"} <= {link["href"] for link in elements.all("a")}
+
+
+def test_one_game_by_choice_has_its_own_figures() -> None:
+    text = page(game="Archery Duel")
+
+    assert '<p class="value">1,000</p>' in text
+    assert "<h1>Archery Duel</h1>" in text
+    assert "<option selected>Archery Duel</option>" in text
+    assert 'data-source="/tiles?game=Archery+Duel"' in text
+
+
+def test_a_game_that_sends_nothing_is_named_with_a_way_back() -> None:
+    assert 'has no events in these days. <a href="/">' in page(game="No Such Game")
+
+
+def test_the_title_of_a_game_does_not_become_markup() -> None:
+    for text in (page(), page(game=EVIL)):
+        assert EVIL not in text
+        assert [script["src"] for script in Elements(text).all("script")] == ["/portal.js"]
+
+
+def test_each_day_of_the_period_is_there_although_nothing_happened() -> None:
+    days = PORTFOLIO.by_day()
+
+    assert list(days) == [TODAY - timedelta(days=DAYS - 1 - place) for place in range(DAYS)]
+    assert days[TODAY - timedelta(days=5)] == GameDay()
+    assert sum(each.events for each in PORTFOLIO.by_game().values()) == sum(each.events for each in days.values())
+
+
+def test_without_tables_the_tiles_have_the_command_that_starts_the_platform() -> None:
+    text = page(NoPortfolio().newest())
+
+    assert text.count('data-copy="make dev RATE=200 GAMES=5"') == 3
+    assert "The portal has no tables to read" in text
+
+
+def test_a_reading_that_fails_is_on_the_tiles_with_its_remedy() -> None:
+    failed = Portfolio({}, problem="Trino does not respond", remedy="compose/stack.sh restart trino")
+
+    text = page(failed)
+
+    assert text.count("Trino does not respond") == 4
+    assert 'data-copy="compose/stack.sh restart trino"' in text
+
+
+def test_figures_of_an_earlier_reading_stay_with_their_time() -> None:
+    text = page(Portfolio(PORTFOLIO.days, NOW, "Trino does not respond"))
+
+    assert '<p class="value">1,234</p>' in text
+    assert "as of 12:00 UTC: Trino does not respond" in text
+
+
+class Engine:
+    """Runs the question of the portfolio: with a result, or with an error."""
+
+    def __init__(self, outcome: QuestionResult | Exception) -> None:
+        self.outcome = outcome
+        self.asked = 0
+
+    def __call__(self, _question: Question, _limits: QueryLimits) -> QuestionResult:
+        self.asked += 1
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+def test_the_figures_are_read_in_the_background_and_again_after_a_minute() -> None:
+    engine, now = Engine(QuestionResult(COLUMNS, (), is_cut=False)), [0.0]
+    reader = PortfolioReader(engine, lambda: now[0])
+
+    assert reader.newest().is_loading
+    eventually(lambda: not reader.newest().is_loading)
+    now[0] = 59
+    assert len(reader.newest().days) == DAYS
+    assert engine.asked == 1
+    now[0] = 61
+    reader.newest()
+    eventually(lambda: engine.asked == 2)
+
+
+@pytest.mark.parametrize("error", [QuestionFailedError("no Trino", "restart it"), ValueError("a bug")])
+def test_an_error_of_the_reading_ends_the_waiting(error: Exception) -> None:
+    reader = PortfolioReader(Engine(error))
+
+    reader.newest()
+
+    eventually(lambda: reader.newest().problem != "")
+    assert str(error) in reader.newest().problem
+    assert reader.newest().remedy == getattr(error, "remedy", "")
+
+
+def stream(name: str, seconds: float | None) -> StreamFigures:
+    """A stream that runs."""
+    return StreamFigures(stream=name, is_up=True, seconds_behind=seconds)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "level", "value"),
+    [
+        (4, Level.GOOD, "4.0 s"),
+        (60, Level.GOOD, "1 min"),
+        (61, Level.LATE, "1 min 1 s"),
+        (1_067.8, Level.BAD, "17 min 48 s"),
+    ],
+)
+def test_the_tile_of_freshness_is_of_the_stream_that_is_furthest_behind(
+    seconds: float, level: Level, value: str
+) -> None:
+    tile = freshness_tile(Overview((), (stream("a", 1), stream("b", seconds), stream("c", None)), freshness=(1.0, 2.0)))
+
+    assert (tile.level, tile.value) == (level, value)
+    assert tile.note.startswith("b ")
+    assert "at most 2.0 s" in tile.spark_title
+
+
+ALERTS: Mapping[str, tuple[Overview, str, Level, str]] = {
+    "none": (Overview((), (), alerts=()), "0", Level.GOOD, ""),
+    "one": (Overview((), (), alerts=("GatewayDown",)), "1", Level.BAD, ""),
+    "without Prometheus": (Overview((), ()), "unknown", Level.PLAIN, "make up"),
+    "Prometheus away": (Overview((), (), "away", remedy="restart it"), "unknown", Level.LATE, "restart it"),
+}
+
+
+@pytest.mark.parametrize("case", ALERTS)
+def test_the_tile_of_the_alerts_counts_them_or_says_why_they_are_unknown(case: str) -> None:
+    overview, value, level, remedy = ALERTS[case]
+    tile = alerts_tile(overview)
+
+    assert (tile.value, tile.level, tile.remedy) == (value, level, remedy)
+
+
+def test_days_may_be_dates_or_their_texts() -> None:
+    assert PORTFOLIO.days[date(2026, 11, 30)].keys() == {"Archery Duel", EVIL}
