@@ -36,6 +36,13 @@ row() {
   esac
 }
 
+# A path that opens the portal once.
+new_entry() {
+  local certificates="$compose_directory/certificates"
+  curl --fail --silent --max-time 5 --request POST --cacert "$certificates/ca.pem" --cert "$certificates/operator.pem" \
+    "https://$host:$PORTAL_PORT/entries"
+}
+
 password_in() { # SECRET
   echo "password in compose/secrets/$1"
 }
@@ -50,13 +57,13 @@ if [ -z "$running" ]; then
 fi
 
 [ "$form" = --tabs ] || echo
-row portal "Portal" "https://$host:$PORTAL_PORT" "$certificate; what runs, links, questions to run"
+row portal "Portal" "http://$host:$PORTAL_BROWSER_PORT" "the address at the end, or of gamelake portal; figures, questions, what runs"
 row ingest "Ingest gateway" "$scheme://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys/keys.yaml"
 row trino "Trino (SQL)" "$scheme://$host:$TRINO_PORT" "analyst, $(password_in trino-analyst); others in contracts/access.yaml"
 row keycloak "Logins to Trino" "https://identity.localhost:$KEYCLOAK_PORT" "Keycloak: people of contracts/access.yaml, $(password_in 'trino-<user>')"
 row grafana "Grafana" "https://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
 is_running grafana ||
-  row portal "Dashboards" "https://$host:$PORTAL_PORT/d/gamelake-lag" "$certificate; on the portal, instead of Grafana"
+  row portal "Dashboards" "http://$host:$PORTAL_BROWSER_PORT/d/gamelake-lag" "on the portal, instead of Grafana"
 row prometheus "Prometheus" "https://$host:$PROMETHEUS_PORT" "$certificate"
 row alertmanager "Alertmanager" "https://$host:$ALERTMANAGER_PORT" "$certificate"
 row ingest-events "The query's Spark UI" "https://$host:$INGEST_EVENTS_PORT" "$certificate"
@@ -80,3 +87,11 @@ Next:
 EOT
 echo "Clients trust the authority in compose/certificates/ca.pem. The operator's certificate is in operator.pem there,"
 echo "for browsers in operator.p12, whose password is 'operator'."
+is_running portal || exit 0
+echo
+if entry="$(new_entry 2>/dev/null)"; then
+  echo "Open the portal (this address is valid once, for ten minutes; gamelake portal prints another):"
+  echo "  http://$host:$PORTAL_BROWSER_PORT$entry"
+else
+  echo "Open the portal with .venv/bin/gamelake portal, once it responds."
+fi

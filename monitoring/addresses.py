@@ -2,7 +2,7 @@
 
 GRAFANA = "https://127.0.0.1:3000"
 # The docs site, which the portal serves.
-RUNBOOKS = "https://127.0.0.1:8088/documents/monitoring/runbooks"
+RUNBOOKS = "http://127.0.0.1:8089/documents/monitoring/runbooks"
 
 
 def runbook_url(alert: str) -> str:

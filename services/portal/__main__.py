@@ -9,7 +9,7 @@ from services.portal.app import PortalApp
 from services.portal.figures import figure_source
 from services.portal.metrics import metrics_of_process
 from services.portal.questions import Questions
-from services.portal.server import PortalServer
+from services.portal.server import PortalServer, served_to_browsers
 from services.portal.settings import PortalSettings
 
 
@@ -28,12 +28,15 @@ def main() -> int:
     app = PortalApp(settings, figure_source(settings), Questions(settings), metrics)
     stop = stop_event()
     try:
-        with PortalServer(settings, app) as server:
+        with served_to_browsers(settings, app), PortalServer(settings, app) as server:
             metrics.export_certificate_of(server)
             while not stop.is_set():
                 server.handle_request()
     except OSError as error:
-        raise SettingsError(f"the portal can't be served at {settings.host}:{settings.port}: {error}") from error
+        where = f"{settings.host}:{settings.port}"
+        if settings.browser_port is not None:
+            where += f" and port {settings.browser_port}"
+        raise SettingsError(f"the portal can't be served at {where}: {error}") from error
     return OK
 
 

@@ -37,6 +37,7 @@ from services.portal.practice import (
 from services.portal.prometheus import FiguresUnavailableError
 from services.portal.question_page import found_by, question_page
 from services.portal.questions import PortalBusyError, QuestionFailedError, Questions
+from services.portal.sessions import BrowserSessions, session_cookie, session_of
 from services.portal.settings import PortalSettings
 from services.portal.switchboard import (
     LOADS,
@@ -52,6 +53,7 @@ _ASSETS = {"/portal.css": "text/css; charset=utf-8", "/portal.js": "text/javascr
 _HTML = "text/html; charset=utf-8"
 _ALL_QUESTIONS, _QUESTIONS = "/questions", "/questions/"
 _LINEAGE, _REPORT = "/lineage", "/report"
+ENTRIES, _ENTER = "/entries", "/enter"
 # An open page asks every few seconds, for more than one of its parts.
 _OVERVIEW_SECONDS = 2.0
 _MOST_FIELDS, _LONGEST_FIELD = 10, 200
@@ -151,6 +153,7 @@ class PortalApp:
         self._portfolio = portfolio or (PortfolioReader(questions.run_with) if has_tables else NoPortfolio())
         self._faults = tuple(load_faults(settings.faults).values()) if settings.faults else ()
         self._docs = DocsSite(settings.docs, settings.runbooks)
+        self._sessions = BrowserSessions()
         self._switchboard = Switchboard(settings.switchboard) if settings.switchboard else None
         self._lineage = LineagePage(settings.lineage)
         self._pages: dict[str, Callable[[str], PortalResponse]] = {
@@ -184,7 +187,7 @@ class PortalApp:
             yield NavigationLink(_REPORT, "Report of make demo")
 
     def respond(
-        self, method: str, path: str, headers: Mapping[str, str], client: str = "", query: str = ""
+        self, method: str, path: str, headers: Mapping[str, str], client: str | None = "", query: str = ""
     ) -> PortalResponse:
         """Respond to a request; any exception becomes a response too.
 
@@ -192,7 +195,8 @@ class PortalApp:
             method: the method, in upper case.
             path: without a query.
             headers: by names in lower case.
-            client: the name in the client's certificate, where there is TLS.
+            client: the name in the client's certificate, empty without TLS; None at the port for browsers, which have
+                sessions instead of certificates.
             query: the part of the address after `?`.
         """
         try:
@@ -201,17 +205,49 @@ class PortalApp:
             log.warning("portal_page_failed", path=path, error=repr(error))
             return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "The page can't be made; the portal's log says why.")
 
-    def _respond(self, request: PortalRequest, client: str) -> PortalResponse:
+    def _respond(self, request: PortalRequest, client: str | None) -> PortalResponse:
         if request.path == "/healthz":
             return PortalResponse("ok\n", content_type="text/plain; charset=utf-8")
+        if client is None:
+            return self._respond_to_browser(request)
         if request.path == "/metrics" and self._is_addressed_by_its_name(request):
             return PortalResponse("", content_type=CONTENT_TYPE_PLAIN_0_0_4, file=self._metrics.exposition())
         # All services have a certificate of the authority; the pages are for people.
         if self._settings.tls is not None and client not in self._settings.operators:
             return _problem(HTTPStatus.FORBIDDEN, "This certificate does not open the portal: use the operator's.")
+        if request.path == ENTRIES and self._settings.browser_port is not None:
+            return self._new_entry(request)
+        return self._counted(request)
+
+    def _respond_to_browser(self, request: PortalRequest) -> PortalResponse:
+        """Respond to a browser without a certificate: only a session opens the pages."""
+        if self._is_addressed_by_its_name(request):
+            if request.path == _ENTER:
+                return self._entered(request)
+            if not self._sessions.is_open(session_of(request.headers)):
+                return _no_session()
+        return self._counted(request)
+
+    def _counted(self, request: PortalRequest) -> PortalResponse:
         response = self._response(request)
         self._metrics.responded(response.status)
         return response
+
+    def _new_entry(self, request: PortalRequest) -> PortalResponse:
+        """Return the path and query of an address that opens one session."""
+        if request.method != "POST":
+            return _not_allowed("POST")
+        if not (self._is_addressed_by_its_name(request) and _is_from_own_page(request.headers)):
+            return _problem(HTTPStatus.FORBIDDEN, "Only gamelake portal can make an address.")
+        entry = f"{_ENTER}?token={self._sessions.make_token()}"
+        return PortalResponse(entry, content_type="text/plain; charset=utf-8")
+
+    def _entered(self, request: PortalRequest) -> PortalResponse:
+        session = self._sessions.open(_field(request.query, "token"))
+        if session is None:
+            return _no_session()
+        headers = (("location", "/"), ("set-cookie", session_cookie(request.headers, session)))
+        return PortalResponse("", HTTPStatus.SEE_OTHER, more=headers)
 
     def _response(self, request: PortalRequest) -> PortalResponse:
         if not self._is_addressed_by_its_name(request):
@@ -398,9 +434,15 @@ def _asset(path: str, _: str) -> PortalResponse:
     return PortalResponse((ASSETS / path[1:]).read_text(encoding="utf-8"), content_type=_ASSETS[path])
 
 
-def _problem(status: HTTPStatus, text: str) -> PortalResponse:
+def _problem(status: HTTPStatus, text: str, remedy: str = "") -> PortalResponse:
     """Return a page without navigation, for a client that may not see which pages there are."""
-    return PortalResponse(PortalTemplates().page("problem.html", heading=status.phrase, text=text, remedy=""), status)
+    page = PortalTemplates().page("problem.html", heading=status.phrase, text=text, remedy=remedy)
+    return PortalResponse(page, status)
+
+
+def _no_session() -> PortalResponse:
+    text = "Each address opens the portal once, within ten minutes. Get a new address:"
+    return _problem(HTTPStatus.FORBIDDEN, text, "gamelake portal")
 
 
 def _not_allowed(allowed: str) -> PortalResponse:

@@ -39,7 +39,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """Bars and lines over two axes, which begin at 0 and end at round numbers.
+    """Bars and lines over two axes, which end at round numbers; the upper axis begins below 0 if a value does.
 
     Attributes:
         title: the name of the chart.
@@ -74,15 +74,17 @@ def plot(chart: Plot) -> Markup:
     """Draw bars and lines over two axes."""
     heights = [bar[2] for bar in chart.bars] + [point[1] for line in chart.lines for point in line.points]
     right, top = chart.end if chart.labels else nice_top(chart.end), nice_top(max(heights, default=0))
+    least = min(heights, default=0)
+    low = -nice_top(-least) if least < 0 else 0.0
 
     def x(value: float) -> float:
         return _LEFT + value / (right or 1) * (_WIDTH - _LEFT - _RIGHT)
 
     def y(value: float) -> float:
-        return _HEIGHT - _BOTTOM - max(value, 0) / top * (_HEIGHT - _TOP - _BOTTOM)
+        return _HEIGHT - _BOTTOM - (value - low) / (top - low) * (_HEIGHT - _TOP - _BOTTOM)
 
     write = chart.write or short
-    parts = [_grid(y, top, write), *_below(chart, x, right)]
+    parts = [_grid(y, (low, top), write), *_below(chart, x, right)]
     parts += [_bar(bar, x, y) for bar in chart.bars]
     parts += [_line(place, line, x, y) for place, line in enumerate(chart.lines)]
     return _svg((_WIDTH, _HEIGHT), chart.title, chart.description, parts)
@@ -145,9 +147,9 @@ def nice_top(value: float) -> float:
 
 def short(value: float) -> str:
     """Return a short text of a number, for an axis."""
-    if value >= _MILLION:
+    if abs(value) >= _MILLION:
         return f"{value / _MILLION:g} M"
-    return f"{value / _THOUSAND:g} k" if value >= _THOUSAND else f"{value:g}"
+    return f"{value / _THOUSAND:g} k" if abs(value) >= _THOUSAND else f"{value:g}"
 
 
 def _svg(size: tuple[float, float], title: str, description: str, parts: Sequence[Markup]) -> Markup:
@@ -168,11 +170,12 @@ def _svg(size: tuple[float, float], title: str, description: str, parts: Sequenc
     )
 
 
-def _grid(y: Write | Callable[[float], float], top: float, write: Write) -> Markup:
+def _grid(y: Callable[[float], float], ends: tuple[float, float], write: Write) -> Markup:
+    low, top = ends
     rows = []
     for step in range(_TICKS + 1):
-        value = top * step / _TICKS
-        height = float(y(value))
+        value = low + (top - low) * step / _TICKS
+        height = y(value)
         rows.append(
             Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(
                 _LEFT, _WIDTH - _RIGHT, height, height
@@ -206,7 +209,7 @@ def _bar(bar: Bar, x: Callable[[float], float], y: Callable[[float], float]) -> 
     begin, stop, value, title = bar
     return Markup(
         '<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
-    ).format(x(begin), y(value), max(x(stop) - x(begin), 0.6), y(0) - y(value), title)
+    ).format(x(begin), y(max(value, 0)), max(x(stop) - x(begin), 0.6), abs(y(0) - y(value)), title)
 
 
 def _line(place: int, line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> Markup:

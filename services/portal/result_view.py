@@ -3,6 +3,7 @@
 import base64
 import csv
 import io
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -171,9 +172,9 @@ def _measure(columns: Sequence[ResultColumn]) -> ResultColumn | None:
 def _bars(title: str, names: Sequence[ResultColumn], measure: ResultColumn) -> Markup:
     labels = _labels(names, len(measure.values))
     amounts = [
-        Amount(label, float(str(value)))
+        Amount(label, amount)
         for label, value in zip(labels, measure.values, strict=True)
-        if value is not None
+        if (amount := _amount(value)) is not None
     ][:_MOST_BARS]
     first = "the first " if len(amounts) < len(labels) else ""
     description = f"{measure.title} of {first}{len(amounts)} rows; the table below has all values."
@@ -188,8 +189,8 @@ def _lines(
     values: dict[str, dict[str, float]] = {}
     labels = _labels(names, len(measure.values)) if names else [measure.title] * len(measure.values)
     for moment, label, value in zip(map(text, time.values), labels, measure.values, strict=True):
-        if value is not None:
-            values.setdefault(label, {})[moment] = float(str(value))
+        if (amount := _amount(value)) is not None:
+            values.setdefault(label, {})[moment] = amount
     most = sorted(values, key=lambda name: -sum(values[name].values()))[: charts.SERIES]
     write = measure.style.text
     lines = []
@@ -209,6 +210,12 @@ def _lines(
         write=write,
     )
     return charts.plot(chart), tuple(most) if names else ()
+
+
+def _amount(value: object) -> float | None:
+    """Return a value that can be drawn; None for null, NaN and infinity."""
+    amount = math.nan if value is None else float(str(value))
+    return amount if math.isfinite(amount) else None
 
 
 def _labels(names: Sequence[ResultColumn], count: int) -> list[str]:

@@ -1,7 +1,10 @@
-"""The portal's server: HTTP/1.1, by TLS only for certificates of the authority, whose name the application gets."""
+"""The portal's servers: by TLS for certificates of the authority, and in the clear for browsers that have a session."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
+from threading import Thread
 from urllib.parse import unquote, urlsplit
 
 from gamelake.http_server import HttpHandler, HttpServer
@@ -10,7 +13,7 @@ from services.portal.settings import PortalSettings
 
 
 class PortalServer(HttpServer):
-    """Serves the application.
+    """Serves the application to holders of a certificate, or, without TLS, to everyone who reaches the port.
 
     Raises:
         OSError: the address can't be listened on.
@@ -18,14 +21,36 @@ class PortalServer(HttpServer):
     """
 
     def __init__(self, settings: PortalSettings, app: PortalApp) -> None:
-        super().__init__((settings.host, settings.port), partial(_Handler, app), settings.tls)
+        handler = partial(_Handler, app, False)
+        super().__init__((settings.host, settings.port), handler, settings.tls)
+
+
+@contextmanager
+def served_to_browsers(settings: PortalSettings, app: PortalApp) -> Iterator[None]:
+    """Serve the application at the port for browsers, if there is one, until the end of the `with` block.
+
+    Raises:
+        OSError: the address can't be listened on.
+    """
+    if settings.browser_port is None:
+        yield
+        return
+    handler = partial(_Handler, app, True)
+    with HttpServer((settings.host, settings.browser_port), handler) as server:
+        thread = Thread(target=server.serve_forever, name="portal for browsers", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 class _Handler(HttpHandler):
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, app: PortalApp, *connection: object) -> None:
-        self._app = app
+    def __init__(self, app: PortalApp, is_of_browser: bool, *connection: object) -> None:
+        self._app, self._is_of_browser = app, is_of_browser
         super().__init__(*connection)  # type: ignore[arg-type]  # the server's own words, handed on
 
     def _respond(self) -> None:
@@ -36,7 +61,8 @@ class _Handler(HttpHandler):
             self.send_error(HTTPStatus.BAD_REQUEST)
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        response = self._app.respond(self.command, path, headers, self.client, address.query)
+        client = None if self._is_of_browser else self.client
+        response = self._app.respond(self.command, path, headers, client, address.query)
         # A body is not read, and would be parsed as the next request.
         if "content-length" in headers or "transfer-encoding" in headers:
             self.close_connection = True

@@ -37,6 +37,7 @@ class PortalSettings:
     """The settings of the portal; docs/settings.md explains each variable.
 
     Attributes:
+        browser_port: a port without TLS, for browsers that `gamelake portal` has let in; None: there is none.
         names: by which browsers may address it.
         operators: with TLS the names in the certificates that open its pages.
         prometheus: the URL of Prometheus; None: health and figures come from `probes` and `metrics`.
@@ -57,6 +58,7 @@ class PortalSettings:
 
     host: str
     port: int
+    browser_port: int | None
     tls: EndpointTls | None
     names: frozenset[str]
     operators: frozenset[str]
@@ -87,6 +89,7 @@ class PortalSettings:
         return cls(
             host=env.optional("PORTAL_HOST", "127.0.0.1"),
             port=env.whole("PORTAL_PORT", 8088, 1, 65_535),
+            browser_port=env.whole("PORTAL_BROWSER_PORT", 0, 0, 65_535) or None,
             tls=endpoint_tls(env, "PORTAL_CERTIFICATE_FILE", "PORTAL_CA_FILE"),
             names=frozenset(env.optional("PORTAL_NAMES", "127.0.0.1,localhost").lower().split(",")),
             operators=frozenset(env.optional("PORTAL_OPERATORS", "operator").split(",")),

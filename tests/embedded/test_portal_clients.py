@@ -31,13 +31,14 @@ class RunningPortal:
         self._certificates = folder / "certificates"
         directory = CertificateDirectory(self._certificates, ChangeLog("certificates"))
         directory.update(SERVICES, datetime.now(UTC), clients=["operator"])
-        self.port = free_port()
+        self.port, self.browser_port = free_port(), free_port()
         self.process = subprocess.Popen(
             (sys.executable, "-m", "services.portal"),
             cwd=REPOSITORY,
             env={
                 **os.environ,
                 "PORTAL_PORT": str(self.port),
+                "PORTAL_BROWSER_PORT": str(self.browser_port),
                 "PORTAL_CERTIFICATE_FILE": str(self._certificates / "portal.pem"),
                 "PORTAL_CA_FILE": str(self._certificates / "ca.pem"),
                 "PORTAL_FAULTS": str(REPOSITORY / "monitoring/faults.yaml"),
@@ -56,6 +57,25 @@ class RunningPortal:
         try:
             connection.request(method, path, headers=headers)
             return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def new_entry(self) -> str:
+        """The path that opens the portal once."""
+        connection = http.client.HTTPSConnection(HOST, self.port, timeout=30, context=self.context("operator"))
+        try:
+            connection.request("POST", "/entries")
+            return connection.getresponse().read().decode()
+        finally:
+            connection.close()
+
+    def browse(self, path: str, cookie: str = "", method: str = "GET", **headers: str) -> tuple[int, str]:
+        """The status that a browser without a certificate gets, and the cookie that the response sets."""
+        connection = http.client.HTTPConnection(HOST, self.browser_port, timeout=30)
+        try:
+            connection.request(method, path, headers={"Cookie": cookie, **headers})
+            response = connection.getresponse()
+            return response.status, (response.headers["set-cookie"] or "").partition(";")[0]
         finally:
             connection.close()
 
@@ -101,6 +121,42 @@ def test_a_certificate_of_a_service_opens_no_page_and_switches_nothing(portal: R
 def test_health_and_metrics_are_open_for_services(portal: RunningPortal) -> None:
     assert portal.status("portal", "/healthz") == 200
     assert portal.status("prometheus", "/metrics") == 200
+
+
+def test_an_address_opens_the_portal_for_one_browser_once(portal: RunningPortal) -> None:
+    entry = portal.new_entry()
+
+    entered, cookie = portal.browse(entry)
+
+    assert entered == 303
+    assert portal.browse("/practice", cookie) == (200, "")
+    # It was let through: the program that switches does not run.
+    assert portal.browse(SWITCH, cookie, "POST", Origin=f"http://{HOST}:{portal.browser_port}") == (503, "")
+    assert portal.browse(entry) == (403, "")
+
+
+def test_without_a_session_a_browser_sees_nothing(portal: RunningPortal) -> None:
+    cookie = f"gamelake-portal-{portal.browser_port}=x"
+
+    for path in ("/", "/metrics", "/entries", "/enter", "/enter?token=x", "/practice", "/documents/", "/nothing"):
+        assert portal.browse(path) == portal.browse(path, cookie) == (403, "")
+    assert portal.browse("/entries", cookie, "POST") == portal.browse(SWITCH, cookie, "POST") == (403, "")
+    assert portal.browse("/healthz") == (200, "")
+
+
+def test_only_the_operators_certificate_gets_an_address(portal: RunningPortal) -> None:
+    assert portal.status("operator", "/entries", "POST") == 200
+    assert portal.status("operator", "/entries") == 405
+    assert portal.status("operator", "/entries", "POST", Origin="https://evil.example") == 403
+    for service in SERVICES:
+        assert portal.status(service, "/entries", "POST") == 403
+
+
+def test_a_session_of_a_browser_switches_nothing_for_another_site(portal: RunningPortal) -> None:
+    _, cookie = portal.browse(portal.new_entry())
+
+    assert portal.browse(SWITCH, cookie, "POST", Origin="https://evil.example") == (403, "")
+    assert portal.browse("/", cookie, Host="evil.example") == (421, "")
 
 
 def test_without_a_certificate_there_is_no_response(portal: RunningPortal) -> None:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import NoReturn
+from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
@@ -98,3 +100,17 @@ def test_without_the_switchboard_nothing_is_switched() -> None:
     assert press(f"/faults/{FAULT}/on") == 503
     assert not is_on()
     assert "<code>gamelake switchboard</code>" in page("PORTAL_PORT", "/practice").text
+
+
+def test_the_address_of_gamelake_portal_opens_the_portal_once_without_a_certificate() -> None:
+    address = json.loads(gamelake("portal", "--json", "--no-browser"))["address"]
+    browser, other_browser = (build_opener(HTTPCookieProcessor()) for _ in range(2))
+
+    with browser.open(address, timeout=60) as entered, browser.open(entered.url, timeout=60) as again:
+        assert entered.url == f"{address.partition('/enter')[0]}/"
+        assert "Questions" in again.read().decode()
+    with pytest.raises(HTTPError) as refused:
+        other_browser.open(address, timeout=60)
+
+    assert refused.value.code == 403
+    assert "<code>gamelake portal</code>" in refused.value.read().decode()

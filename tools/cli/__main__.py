@@ -11,7 +11,7 @@ from gamelake.model.errors import GamelakeError, StartupError
 from gamelake.observability.faults import fault_named, load_faults
 from gamelake.program import FAILED, OK, run
 from tools import contracts
-from tools.cli import credentials, doctor, faults, status, switchboard
+from tools.cli import credentials, doctor, faults, portal, status, switchboard
 from tools.cli.completion import SHELLS, complete_with, script
 from tools.cli.jobs import COMMANDS
 from tools.cli.load import GAMES, MINUTES, load, set_load
@@ -55,6 +55,8 @@ def parser() -> argparse.ArgumentParser:
     shown = _with_json(command("credentials", "Show addresses and users, or one secret by its name.", _credentials))
     secret = shown.add_argument("secret", nargs="?", metavar="SECRET", help="a file of compose/secrets: trino-analyst")
     complete_with(secret, credentials.secret_names())
+    opened = _with_json(command("portal", "Open the portal in a browser, by an address that is valid once.", _portal))
+    opened.add_argument("--no-browser", action="store_true", help="only print the address")
     asked = _with_json(command("sql", "Query Trino, or open its command line.", _sql))
     asked.add_argument("statement", nargs="?", metavar="SQL")
     asked.add_argument("--user", default="analyst", help="of contracts/access.yaml; default: analyst")
@@ -119,6 +121,14 @@ def _credentials(options: argparse.Namespace) -> int:
     else:
         content = credentials.secret(options.secret)
         _print({options.secret: content} if options.json else content.rstrip("\n"))
+    return OK
+
+
+def _portal(options: argparse.Namespace) -> int:
+    address = portal.new_address()
+    _print({"address": address} if options.json else address)
+    if not options.no_browser and portal.open_in_browser(address):
+        print("The browser opens it.", file=sys.stderr)
     return OK
 
 

@@ -221,7 +221,7 @@ def state_of(fault: Fault, running: Sequence[Container]) -> FaultState:
         StartupError: the stack does not run, or lacks the service.
         StackError: docker is not available.
     """
-    portal = f"https://127.0.0.1:{ports()['PORTAL_PORT']}"
+    portal = f"http://127.0.0.1:{ports()['PORTAL_BROWSER_PORT']}"
     return FaultState(
         fault=fault.name,
         title=fault.title,

@@ -79,7 +79,7 @@ def serve() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     with switchboard(SOCKET, switches):
-        page = f"https://127.0.0.1:{ports()['PORTAL_PORT']}/practice"
+        page = f"http://127.0.0.1:{ports()['PORTAL_BROWSER_PORT']}/practice"
         print(f"{page} has the switches until Ctrl-C.", flush=True)
         ended.wait()
     states = switches.states()

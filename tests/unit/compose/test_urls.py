@@ -49,11 +49,19 @@ def test_what_does_not_run_has_no_line(directory: Path) -> None:
 
 
 def test_without_grafana_the_dashboards_are_on_the_portal(directory: Path) -> None:
-    page = "https://127.0.0.1:8088/d/gamelake-lag"
+    page = "http://127.0.0.1:8089/d/gamelake-lag"
 
     assert page in table(directory, "portal trino").stdout
     assert page not in table(directory, "portal grafana").stdout
     assert page not in table(directory, "trino").stdout
+
+
+def test_while_the_portal_does_not_respond_the_command_that_opens_it_is_the_last_line(directory: Path) -> None:
+    shown = table(directory, "portal trino")
+
+    assert shown.returncode == 0
+    assert "gamelake portal" in shown.stdout.splitlines()[-1]
+    assert "gamelake portal" not in table(directory, "trino").stdout
 
 
 def test_a_port_from_the_override_file_is_the_one_printed(directory: Path) -> None:

@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 import json
+import math
 from datetime import date
 from decimal import Decimal
 from xml.etree import ElementTree as ET
@@ -21,7 +22,7 @@ from tests.unit.portal.test_portal_pages import QUESTION, Elements
 from tests.unit.properties import examples
 
 SVG = "{http://www.w3.org/2000/svg}"
-VALUES = st.one_of(st.none(), st.integers(-(10**9), 10**9), st.floats(allow_nan=False, allow_infinity=False), st.text())
+VALUES = st.one_of(st.none(), st.integers(-(10**9), 10**9), st.floats(), st.text())
 
 
 def result(columns: str, *rows: tuple[object, ...]) -> QuestionResult:
@@ -102,6 +103,20 @@ def test_any_values_are_a_page_that_is_well_formed_and_files_that_can_be_read(ro
 
     assert len(json.loads(as_json(found))) == len(rows)
     assert len(list(csv.reader(io.StringIO(as_csv(found), newline="")))) == len(rows) + 1
+
+
+@examples(50)
+@given(st.lists(st.one_of(st.none(), st.integers(-(10**18), 10**18), st.floats()), min_size=2, max_size=20))
+def test_a_chart_draws_each_number_that_is_finite_inside_its_frame(values: list[float | None]) -> None:
+    rows = [(date.fromordinal(739_000 + place), value) for place, value in enumerate(values)]
+
+    chart = view_of("x", "How many?", result("event_date players", *rows)).chart
+
+    if chart is not None:
+        root = ET.fromstring(str(chart))  # noqa: S314 # our own
+        heights = [float(circle.attrib["cy"]) for circle in root.iter(f"{SVG}circle")]
+        assert len(heights) == sum(value is not None and math.isfinite(value) for value in values)
+        assert all(0 <= height <= float(root.attrib["viewBox"].split()[3]) for height in heights)
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&amp;", "A" * 400])
