@@ -1,5 +1,6 @@
 """Writes values for the pages: numbers with separators, shares as percentages, times in words, identifiers as text."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -141,6 +142,8 @@ def _or_none(write: Callable[[float], str]) -> Format:
     def written(value: object) -> str:
         if not isinstance(value, int | float | Decimal) or value != value:  # noqa: PLR0124 # NaN
             return NO_VALUE
+        if abs(value) == math.inf:
+            return "∞" if value > 0 else "-∞"
         return write(float(value) if isinstance(value, Decimal) else value)
 
     return written

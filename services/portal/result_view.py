@@ -18,6 +18,8 @@ from services.portal.display import ColumnKind, ColumnStyle, style_of, text
 from services.portal.questions import QuestionResult
 
 _MOST_BARS = 15
+# The difference of two larger numbers may be infinite.
+_NEAR_INFINITY = 1e100
 _TIMES = frozenset({"event_date", "hour", "first_day", "first_week", "ingest_date"})
 # A spreadsheet runs a text that begins with one of these.
 # Source: OWASP, CSV Injection, https://owasp.org/www-community/attacks/CSV_Injection.
@@ -213,9 +215,9 @@ def _lines(
 
 
 def _amount(value: object) -> float | None:
-    """Return a value that can be drawn; None for null, NaN and infinity."""
+    """Return a value that can be drawn; None for null, NaN, infinity, and numbers near it."""
     amount = math.nan if value is None else float(str(value))
-    return amount if math.isfinite(amount) else None
+    return amount if abs(amount) < _NEAR_INFINITY else None
 
 
 def _labels(names: Sequence[ResultColumn], count: int) -> list[str]:

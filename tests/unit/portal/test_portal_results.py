@@ -4,7 +4,6 @@ import base64
 import csv
 import io
 import json
-import math
 from datetime import date
 from decimal import Decimal
 from xml.etree import ElementTree as ET
@@ -21,8 +20,8 @@ from services.portal.templates import PortalTemplates
 from tests.unit.portal.test_portal_pages import QUESTION, Elements
 from tests.unit.properties import examples
 
-SVG = "{http://www.w3.org/2000/svg}"
 VALUES = st.one_of(st.none(), st.integers(-(10**9), 10**9), st.floats(), st.text())
+NUMBERS = st.one_of(st.none(), st.integers(-(10**18), 10**18), st.floats())
 
 
 def result(columns: str, *rows: tuple[object, ...]) -> QuestionResult:
@@ -106,7 +105,7 @@ def test_any_values_are_a_page_that_is_well_formed_and_files_that_can_be_read(ro
 
 
 @examples(50)
-@given(st.lists(st.one_of(st.none(), st.integers(-(10**18), 10**18), st.floats()), min_size=2, max_size=20))
+@given(st.lists(NUMBERS, min_size=2, max_size=20))
 def test_a_chart_draws_each_number_that_is_finite_inside_its_frame(values: list[float | None]) -> None:
     rows = [(date.fromordinal(739_000 + place), value) for place, value in enumerate(values)]
 
@@ -114,8 +113,8 @@ def test_a_chart_draws_each_number_that_is_finite_inside_its_frame(values: list[
 
     if chart is not None:
         root = ET.fromstring(str(chart))  # noqa: S314 # our own
-        heights = [float(circle.attrib["cy"]) for circle in root.iter(f"{SVG}circle")]
-        assert len(heights) == sum(value is not None and math.isfinite(value) for value in values)
+        heights = [float(circle.attrib["cy"]) for circle in root.iter("circle")]
+        assert len(heights) == sum(value is not None and abs(value) < 1e100 for value in values)
         assert all(0 <= height <= float(root.attrib["viewBox"].split()[3]) for height in heights)
 
 
