@@ -35,6 +35,7 @@ def test_a_deleted_checkpoint_is_rebuilt_from_the_manifests(lakehouse: Lakehouse
     assert checkpoint(lakehouse, 1).is_dir()
 
 
+@pytest.mark.slow
 def test_a_truncated_checkpoint_is_named_and_rebuilt_on_request(lakehouse: Lakehouse, sender: Sender) -> None:
     sender.send_events(60, "Archery")
     lakehouse.ingest()

@@ -158,6 +158,7 @@ def test_a_first_event_by_curl_is_accepted_as_the_page_of_the_gateway_has_it(
     assert '{"accepted":1,"rejected":[]}' in reader.run(f"{here}{request}")
 
 
+@pytest.mark.slow
 def test_maintenance_compacts_the_tables(platform: Dev) -> None:
     settings = {
         "GAMELAKE_LAKEHOUSE": DevPaths(platform.directory).lakehouse.uri,

@@ -162,6 +162,7 @@ def test_a_job_that_is_killed_reads_each_file_once(lakehouse: Lakehouse, landing
     assert lakehouse.reconciliation().problems == []
 
 
+@pytest.mark.slow
 def test_events_whose_file_came_first_are_not_doubled_by_kafka(
     lakehouse: Lakehouse, landing: Landing, sender: Sender
 ) -> None:

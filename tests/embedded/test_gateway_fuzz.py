@@ -28,6 +28,7 @@ def sent(gateway: Gateway, request: FuzzedRequest) -> Reply:
     return gateway.send(request.body, **request.headers)
 
 
+@pytest.mark.slow
 def test_any_body_is_accepted_or_refused_and_never_shown(gateway: Gateway, kafka: EmbeddedKafka) -> None:
     before, accepted = len(records_in(kafka, gateway.topic)), []
 

@@ -139,6 +139,7 @@ def test_fuzzed_connections_have_no_effect_and_valid_requests_succeed(gateway: G
         assert text not in log_file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [0, 100], ids=["nothing", "half of the first message"])
 def test_stalled_handshakes_are_closed_and_do_not_affect_others(gateway: Gateway, sent: int) -> None:
     tls = gateway.service.tls

@@ -60,7 +60,7 @@ def kill_broker(broker: EmbeddedKafka, _gateway: Gateway) -> None:
 @pytest.mark.parametrize(
     ("kill", "few"),
     [
-        (kill_service, 3),
+        pytest.param(kill_service, 3, marks=pytest.mark.slow),
         pytest.param(kill_service, 6, marks=pytest.mark.slow),
         pytest.param(kill_broker, 3, marks=pytest.mark.slow),
     ],

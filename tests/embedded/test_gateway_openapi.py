@@ -67,6 +67,7 @@ def _make_timely(body: object) -> None:
         event["event_time"] = datetime.now(UTC).isoformat()
 
 
+@pytest.mark.slow
 @described.parametrize()
 @fuzzing(few=60)
 def test_each_response_is_one_of_the_document(case: "schemathesis.Case[Any]", gateway: Gateway) -> None:

@@ -85,6 +85,7 @@ def assert_complete(traffic: Traffic, broker: EmbeddedKafka) -> None:
     assert all(found[event_id] <= times for event_id, times in traffic.attempts.items())
 
 
+@pytest.mark.slow
 def test_lost_responses_of_kafka_cause_no_duplicates(
     gateway: Gateway, broker: EmbeddedKafka, proxy: KafkaProxy
 ) -> None:

@@ -138,6 +138,7 @@ def plant(gateway: Gateway) -> list[Person]:
     return people
 
 
+@pytest.mark.slow
 def test_none_of_ten_thousand_secrets_is_found(platform: Platform) -> None:
     secrets = [secret for person in platform.people for secret in person.secrets]
 

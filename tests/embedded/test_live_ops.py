@@ -57,6 +57,7 @@ def some_plays(count: int, oldest: float) -> list[Play]:
     return sorted(plays, key=lambda play: -play.ago)
 
 
+@pytest.mark.slow
 def test_states_are_right_after_any_number_of_kills_and_an_erased_player_has_none(
     lakehouse: Lakehouse, sender: Sender, topics: tuple[str, str]
 ) -> None:

@@ -60,6 +60,7 @@ def test_a_changed_rule_applies_to_the_next_batch_without_a_restart(lakehouse: L
     }
 
 
+@pytest.mark.slow
 def test_each_row_is_evaluated_once_though_driver_and_replay_are_killed_and_rules_change_meanwhile(
     lakehouse: Lakehouse, sender: Sender
 ) -> None:

@@ -104,6 +104,7 @@ def test_the_example_of_the_readme_works(
     assert (tmp_path / "events.buffer").stat().st_size < 100
 
 
+@pytest.mark.slow
 def test_a_killed_gateway_loses_no_event_and_keeps_the_order(
     tmp_path: Path, gateway: EmbeddedGateway, credentials: Credentials, kafka: EmbeddedKafka, topic_name: str
 ) -> None:

@@ -147,6 +147,7 @@ def check_caught_up(figures: Scraped, lakehouse: Lakehouse) -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_lag_grows_while_the_query_hangs_and_is_gone_when_it_continues(
     lakehouse: Lakehouse, sender: Sender, url: str
 ) -> None:

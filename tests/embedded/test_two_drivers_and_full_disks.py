@@ -25,6 +25,7 @@ def disk(lakehouse: Lakehouse, missing_service: Callable[[str], NoReturn]) -> It
         missing_service(str(error))
 
 
+@pytest.mark.slow
 def test_a_second_driver_is_rejected_and_the_reconciliation_has_no_differences(
     lakehouse: Lakehouse, sender: Sender
 ) -> None:

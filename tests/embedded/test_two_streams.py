@@ -43,6 +43,7 @@ def end(*jobs: Job) -> None:
         job.process.wait()
 
 
+@pytest.mark.slow
 def test_two_streams_of_one_lakehouse_lose_and_double_nothing_while_one_is_killed_and_restarted(
     lakehouse: Lakehouse, other: Lakehouse, sender: Sender, other_sender: Sender
 ) -> None:

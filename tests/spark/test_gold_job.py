@@ -84,6 +84,7 @@ def is_up_to_date(lake: Location) -> bool:
     return there and all(gold(lake, spec) == recomputed(lake, spec) for spec in (PLAYERS, DAILY))
 
 
+@pytest.mark.slow
 def test_a_job_that_was_killed_goes_on_where_the_tables_say_and_ends_when_it_is_asked(
     lake: Location, job: GoldJob
 ) -> None:

@@ -31,6 +31,7 @@ def run_gold(lake: KpiLake, **settings: str) -> "subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_between_two_commits_of_key_figures_goes_on_where_it_was(tmp_path: Path) -> None:
     lake, events = KpiLake(Silver(tmp_path)), some_events(200, seed=7)
     lake.take(events[:100])

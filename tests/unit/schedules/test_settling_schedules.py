@@ -113,6 +113,7 @@ def more_days_than_files_are_remembered(lake: Lake) -> Case:
     return streams(lake, kafka, files, days={KAFKA: [0, 26, 27], FILES: [0, 8, 26]})
 
 
+@pytest.mark.slow
 def test_identities_may_leave_the_window_of_the_files_stream_by_each_schedule_with_one_fault(lake: Lake) -> None:
     faults, case = Faults(kills=1, stalls=1, lost_replies=1), more_days_than_files_are_remembered(lake)
 
@@ -140,6 +141,7 @@ def files_that_are_merged(lake: Lake) -> Case:
     return case
 
 
+@pytest.mark.slow
 def test_identities_may_be_merged_while_they_are_read_by_each_schedule_with_one_fault(lake: Lake) -> None:
     faults, case = Faults(kills=1, stalls=1, lost_replies=1), files_that_are_merged(lake)
 
