@@ -51,6 +51,7 @@ def test_ten_thousand_bad_records_lose_no_good_one(lakehouse: Lakehouse, sender:
     assert lakehouse.reconciliation().problems == []
 
 
+@pytest.mark.slow
 def test_a_flood_of_bad_records_stops_the_query_and_commits_nothing(lakehouse: Lakehouse, sender: Sender) -> None:
     lakehouse.settings["GAMELAKE_FLOOD_RECORDS"] = "1000"
     sender.send_events(100, "Archery")

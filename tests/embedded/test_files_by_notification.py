@@ -203,6 +203,7 @@ def test_events_from_both_sources_at_once_are_ingested_once(
     assert lakehouse.reconciliation().problems == []
 
 
+@pytest.mark.slow
 def test_files_without_a_notification_are_found_by_one_listing(lakehouse: Lakehouse, landing: Landing) -> None:
     named, content = events(10, "Archery")
     lost, unnamed = events(10, "Archery")

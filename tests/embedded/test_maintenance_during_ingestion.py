@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from gamelake.delta.appends import schema_of
 from gamelake.delta.listing import appended_tables, table_paths
 from gamelake.delta.log.codec import live_files
@@ -94,6 +96,7 @@ def again_and_again(*works: Callable[[], None]) -> Iterator[None]:
         each.result()
 
 
+@pytest.mark.slow
 def test_a_stream_with_concurrent_maintenance_loses_no_commit_and_no_reader(
     lakehouse: Lakehouse, sender: Sender
 ) -> None:

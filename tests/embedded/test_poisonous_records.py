@@ -70,6 +70,7 @@ def test_a_record_that_takes_all_memory_of_a_worker_is_a_dead_letter_within_two_
     assert taken < seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poison", ["takes all memory of a worker", "makes a state larger than a message"])
 def test_live_operations_pass_over_records_that_no_state_can_have(
     limited: Lakehouse, sender: Sender, topic: Callable[[int], str], poison: str
@@ -102,6 +103,7 @@ def skip(lakehouse: Lakehouse, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout or done.stderr
 
 
+@pytest.mark.slow
 def test_an_operator_has_named_records_skipped(lakehouse: Lakehouse, sender: Sender) -> None:
     assert skip(lakehouse, "--offsets", "1", "--yes")[0] == 2
     sender.send_events(40, "Archery")

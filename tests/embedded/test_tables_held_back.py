@@ -2,10 +2,13 @@
 
 from collections import Counter
 
+import pytest
+
 from tests.embedded.lakehouse import Lakehouse
 from tests.embedded.sending import Sender
 
 
+@pytest.mark.slow
 def test_a_table_that_spark_has_changed_costs_no_other_game_a_row(lakehouse: Lakehouse, sender: Sender) -> None:
     archery, bingo = sender.send_events(20, "Archery"), sender.send_events(20, "Bingo")
     lakehouse.ingest()

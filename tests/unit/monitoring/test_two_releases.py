@@ -87,6 +87,7 @@ def with_two_releases(test: Test) -> Test:
     return test if "namespace=" in str(test) else with_a_sound_release(test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", RULE_TESTS, ids=lambda file: file.name)
 def test_a_sound_release_hides_no_alert_of_another_one(
     file: Path, missing_service: Callable[[str], NoReturn], tmp_path: Path
