@@ -179,13 +179,11 @@ def load_dashboards(folder: Path) -> Mapping[str, Dashboard]:
 
 
 def formatted(value: float, unit: str) -> str:
-    """Return a value with a unit of Grafana's.
+    """Return a finite value with a unit of Grafana's.
 
     Raises:
         KeyError: the portal does not know the unit.
     """
-    if value != value:  # noqa: PLR0124 # NaN, the result of 0 / 0
-        return "-"
     if unit in {"s", "dtdhms"}:
         return f"{value:.3g} s" if abs(value) < _MINUTE else duration(value)
     if unit == "percentunit":

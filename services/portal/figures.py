@@ -1,5 +1,6 @@
 """The health of the services and the figures of the streams: from Prometheus, or from the services themselves."""
 
+import math
 import socket
 import time
 from collections import deque
@@ -137,7 +138,7 @@ class PrometheusFigures:
     def _last_hour(self, expression: str) -> tuple[float, ...]:
         now = time.time()
         series = self._prometheus.over_time(expression, now - _HISTORY_SECONDS, now, _HISTORY_STEP)
-        return tuple(value for each in series[:1] for _, value in each.points if value == value)  # noqa: PLR0124 # NaN
+        return tuple(value for each in series[:1] for _, value in each.points)
 
 
 class ProbedFigures:
@@ -221,14 +222,15 @@ class ProbedFigures:
 
 
 def metric_samples(page: str) -> Iterator[tuple[str, Sample]]:
-    """Yield the samples of a metrics page, with their metric's name.
+    """Yield the samples of a metrics page that have a finite value, with their metric's name.
 
     Only those before the end of an incomplete page.
     """
     try:
         for family in text_string_to_metric_families(page):
             for each in family.samples:
-                yield each.name, Sample(each.labels, each.value)
+                if math.isfinite(each.value):
+                    yield each.name, Sample(each.labels, each.value)
     except ValueError:
         return
 

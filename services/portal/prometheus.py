@@ -1,5 +1,9 @@
-"""Prometheus' HTTP API, as the portal queries it."""
+"""Prometheus' HTTP API, as the portal queries it.
 
+All values are finite: NaN, the result of 0 / 0, and infinity, that of 1 / 0, are no values. Nothing can draw them.
+"""
+
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -67,10 +71,7 @@ class Prometheus:
     def over_time(self, expression: str, start: float, end: float, step: int) -> list[Series]:
         """Return the expression's values from `start` to `end`, one every `step` seconds; raises as `at`."""
         answer = self._get("query_range", query=expression, start=str(start), end=str(end), step=str(step))
-        return [
-            Series(each.metric, tuple((moment, float(value)) for moment, value in each.values))
-            for each in _results(answer)
-        ]
+        return list(series_of(answer))
 
     def _get(self, name: str, **fields: str) -> bytes:
         try:
@@ -86,7 +87,16 @@ def samples_of(body: bytes) -> Iterator[Sample]:
         FiguresUnavailableError: Prometheus reports an error, or the body is not its response.
     """
     for each in _results(body):
-        yield Sample(each.metric, float(each.value[1]))
+        if math.isfinite(value := float(each.value[1])):
+            yield Sample(each.metric, value)
+
+
+def series_of(body: bytes) -> Iterator[Series]:
+    """Yield the series in the response to a range query that have a value; raises as `samples_of`."""
+    for each in _results(body):
+        points = tuple((moment, number) for moment, value in each.values if math.isfinite(number := float(value)))
+        if points:
+            yield Series(each.metric, points)
 
 
 def _results(body: bytes) -> list[_Result]:

@@ -15,12 +15,11 @@ from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.questions import Question, QuestionReader, load_questions
 from monitoring.addresses import runbook_url
 from services.portal.app import PortalApp, PortalResponse
-from services.portal.figures import Overview, ServiceHealth, StreamFigures, metric_samples
+from services.portal.figures import Overview, ServiceHealth, StreamFigures
 from services.portal.home import status_part
 from services.portal.lineage import NAVIGATION_MARK, script_hashes
 from services.portal.metrics import metrics_of_process
 from services.portal.portfolio import NoPortfolio
-from services.portal.prometheus import FiguresUnavailableError, samples_of
 from services.portal.question_page import question_page
 from services.portal.questions import DuckDbQuestions, QuestionFailedError, QuestionResult, Questions
 from services.portal.settings import PortalSettings, QueryLimits
@@ -421,30 +420,6 @@ def test_scripts_of_the_lineage_are_named_by_their_hashes() -> None:
     page = '<script type="application/json">{}</script><script>alert(1)</script>'
 
     assert script_hashes(page) == ["'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"]
-
-
-def test_a_metrics_page_that_is_cut_off_gives_what_comes_before() -> None:
-    page = '# TYPE a gauge\na{query="x"} 1\n# TYPE b gauge\nb{query="y"} 2\nb{query="z'
-
-    assert [(name, dict(each.labels), each.value) for name, each in metric_samples(page)] == [("a", {"query": "x"}, 1)]
-
-
-def test_prometheus_answers_are_parsed() -> None:
-    body = (
-        b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{"job":"kafka"},"value":[1.5,"1"]}]}}'
-    )
-
-    (sample,) = samples_of(body)
-
-    assert (sample.labels, sample.value) == ({"job": "kafka"}, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("body", "problem"), [(b"<html>", "does not respond"), (b'{"status":"error"}', "refuses a query")]
-)
-def test_a_response_without_values_is_an_error_with_its_reason(body: bytes, problem: str) -> None:
-    with pytest.raises(FiguresUnavailableError, match=problem):
-        list(samples_of(body))
 
 
 @pytest.mark.parametrize(
