@@ -1,6 +1,7 @@
 """Prometheus' HTTP API, as the portal queries it.
 
-All values are finite: NaN, the result of 0 / 0, and infinity, that of 1 / 0, are no values. Nothing can draw them.
+All values are finite. NaN, the result of 0 / 0, and infinity, that of 1 / 0, count as missing, since nothing can draw
+them.
 """
 
 import math
