@@ -225,7 +225,7 @@ class PortalApp:
             if request.path == _ENTER:
                 return self._entered(request)
             if not self._sessions.is_open(session_of(request.headers)):
-                return _no_session()
+                return _no_session(self._settings)
         return self._counted(request)
 
     def _counted(self, request: PortalRequest) -> PortalResponse:
@@ -245,7 +245,7 @@ class PortalApp:
     def _entered(self, request: PortalRequest) -> PortalResponse:
         session = self._sessions.open(_field(request.query, "token"))
         if session is None:
-            return _no_session()
+            return _no_session(self._settings)
         headers = (("location", "/"), ("set-cookie", session_cookie(request.headers, session)))
         return PortalResponse("", HTTPStatus.SEE_OTHER, more=headers)
 
@@ -255,7 +255,9 @@ class PortalApp:
         try:
             return self._page(request)
         except FiguresUnavailableError as error:
-            return self._refused(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "compose/stack.sh restart prometheus")
+            return self._refused(
+                HTTPStatus.SERVICE_UNAVAILABLE, str(error), self._settings.restarts.of_job("prometheus")
+            )
         except LineageUnavailableError as error:
             return self._refused(HTTPStatus.SERVICE_UNAVAILABLE, str(error), error.remedy)
         except GamelakeError as error:
@@ -440,9 +442,11 @@ def _problem(status: HTTPStatus, text: str, remedy: str = "") -> PortalResponse:
     return PortalResponse(page, status)
 
 
-def _no_session() -> PortalResponse:
-    text = "Each address opens the portal once, within ten minutes. Get a new address:"
-    return _problem(HTTPStatus.FORBIDDEN, text, "gamelake portal")
+def _no_session(settings: PortalSettings) -> PortalResponse:
+    text = "Each address opens the portal once, within ten minutes."
+    if settings.namespace:
+        return _problem(HTTPStatus.FORBIDDEN, f"{text} docs/cluster.md says how to get a new one.")
+    return _problem(HTTPStatus.FORBIDDEN, f"{text} Get a new address:", "gamelake portal")
 
 
 def _not_allowed(allowed: str) -> PortalResponse:

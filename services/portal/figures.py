@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.portal.prometheus import FiguresUnavailableError, Prometheus, Sample
+from services.portal.remedies import Restarts
 from services.portal.settings import PortalSettings
 
 _SECONDS = 2.0
 _RATE_SECONDS = 60.0
 _UP, _RECORDS = "gamelake_stream_up", "gamelake_stream_records_total"
-_FIRING = 'count by (alertname) (ALERTS{alertstate="firing", severity!="none"})'
 _LAG, _AGE = "gamelake_stream_offsets_behind", "gamelake_stream_seconds_behind"
 # The alert StreamLagGrows regards streams from the first number on, and StreamTooFarBehind fires from the second on.
 _SECONDS_LATE, _SECONDS_BEHIND = 60, 300
@@ -105,33 +105,45 @@ class FigureSource(Protocol):
 
 
 class PrometheusFigures:
-    """From Prometheus."""
+    """From Prometheus.
 
-    _BY_QUERY: ClassVar[Mapping[str, str]] = {
-        _UP: f"max by (query) ({_UP})",
-        _RECORDS: f"sum by (query) (rate({_RECORDS}[1m]))",
-        _LAG: f'sum by (query) ({_LAG}{{statistic="sum"}})',
-        _AGE: f"max by (query) ({_AGE})",
-    }
+    Args:
+        prometheus: the server.
+        restarts: the command for each service that does not respond.
+        namespace: of the series to read; empty: all of them.
+    """
 
-    def __init__(self, prometheus: Prometheus) -> None:
+    def __init__(self, prometheus: Prometheus, restarts: Restarts, namespace: str = "") -> None:
         self._prometheus = prometheus
+        self._restarts = restarts
+        own = f'namespace="{namespace}"' if namespace else ""
+        # Alerts over sums have no namespace.
+        own_alerts = f', namespace=~"|{namespace}"' if namespace else ""
+        self._health = f"min by (job) (up{{{own}}})"
+        self._by_query = {
+            _UP: f"max by (query) ({_UP}{{{own}}})",
+            _RECORDS: f"sum by (query) (rate({_RECORDS}{{{own}}}[1m]))",
+            _LAG: f'sum by (query) ({_LAG}{{statistic="sum",{own}}})',
+            _AGE: f"max by (query) ({_AGE}{{{own}}})",
+        }
+        self._worst_age = f"max({_AGE}{{{own}}})"
+        self._firing = f'count by (alertname) (ALERTS{{alertstate="firing", severity!="none"{own_alerts}}})'
 
     def overview(self) -> Overview:
         """Return the state as Prometheus has it."""
         try:
             services = tuple(
-                ServiceHealth(each.labels["job"], each.value == 1, f"compose/stack.sh restart {each.labels['job']}")
-                for each in self._prometheus.now("min by (job) (up)")
+                ServiceHealth(each.labels["job"], each.value == 1, self._restarts.of_job(each.labels["job"]))
+                for each in self._prometheus.now(self._health)
             )
             values = {
-                metric: _by_query(self._prometheus.now(expression)) for metric, expression in self._BY_QUERY.items()
+                metric: _by_query(self._prometheus.now(expression)) for metric, expression in self._by_query.items()
             }
-            alerts = tuple(sorted(each.labels["alertname"] for each in self._prometheus.now(_FIRING)))
-            freshness = self._last_hour(f"max({_AGE})")
-            firing = self._last_hour(f"count({_FIRING}) or vector(0)")
+            alerts = tuple(sorted(each.labels["alertname"] for each in self._prometheus.now(self._firing)))
+            freshness = self._last_hour(self._worst_age)
+            firing = self._last_hour(f"count({self._firing}) or vector(0)")
         except FiguresUnavailableError as error:
-            return Overview((), (), str(error), remedy="compose/stack.sh restart prometheus")
+            return Overview((), (), str(error), remedy=self._restarts.of_job("prometheus"))
         by_name = tuple(sorted(services, key=lambda each: each.name))
         return Overview(by_name, tuple(_streams(values)), alerts=alerts, freshness=freshness, firing=firing)
 
@@ -244,7 +256,7 @@ def figure_source(settings: PortalSettings) -> FigureSource:
     """Return Prometheus if there is one, else the probes of the services."""
     prometheus = prometheus_of(settings)
     if prometheus is not None:
-        return PrometheusFigures(prometheus)
+        return PrometheusFigures(prometheus, settings.restarts, settings.namespace)
     return ProbedFigures(settings.probes, settings.metrics, _http(settings))
 
 

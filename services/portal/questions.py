@@ -111,8 +111,9 @@ class TrinoQuestions:
 
     engine = QueryEngine.TRINO
 
-    def __init__(self, access: TrinoAccess) -> None:
+    def __init__(self, access: TrinoAccess, remedy: str) -> None:
         self._access = access
+        self._remedy = remedy
 
     def run(self, question: Question, limits: QueryLimits) -> QuestionResult:
         """See `QuestionEngine`; a query that takes too long is cancelled in Trino."""
@@ -137,7 +138,7 @@ class TrinoQuestions:
         except (TrinoClientError, requests.exceptions.RequestException) as error:
             if is_late.is_set():
                 raise QuestionFailedError(_too_long(limits)) from error
-            raise _failure_of_trino(error) from error
+            raise _failure_of_trino(error, self._remedy) from error
         finally:
             timer.cancel()
             connection.close()  # type: ignore[no-untyped-call] # untyped
@@ -200,7 +201,9 @@ def _written(file: IO[bytes], text: str) -> IO[bytes]:
 
 
 def _engine(settings: PortalSettings) -> QuestionEngine:
-    return DuckDbQuestions(settings.sql) if settings.trino is None else TrinoQuestions(settings.trino)
+    if settings.trino is None:
+        return DuckDbQuestions(settings.sql)
+    return TrinoQuestions(settings.trino, settings.restarts.of_job("trino"))
 
 
 def _result(columns: list[str], rows: list[Any], limits: QueryLimits) -> QuestionResult:
@@ -219,11 +222,11 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _failure_of_trino(error: Exception) -> QuestionFailedError:
+def _failure_of_trino(error: Exception, remedy: str) -> QuestionFailedError:
     if isinstance(error, TrinoQueryError):
         return QuestionFailedError(f"Trino can't run this: {error.message}")
     problem = f"Trino does not respond ({type(error).__name__}); it may still be starting"
-    return QuestionFailedError(problem, "compose/stack.sh restart trino")
+    return QuestionFailedError(problem, remedy)
 
 
 class _LogLine(msgspec.Struct):

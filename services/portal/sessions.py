@@ -100,7 +100,9 @@ def session_cookie(headers: Mapping[str, str], session: str) -> str:
         headers: of the request, by names in lower case.
         session: as returned by `BrowserSessions.open`.
     """
-    return f"{_cookie_name(headers)}={session}; Path=/; Max-Age={SESSION_SECONDS:.0f}; HttpOnly; SameSite=Lax"
+    cookie = f"{_cookie_name(headers)}={session}; Path=/; Max-Age={SESSION_SECONDS:.0f}; HttpOnly; SameSite=Lax"
+    # A proxy that ends TLS sends this header.
+    return f"{cookie}; Secure" if headers.get("x-forwarded-proto") == "https" else cookie
 
 
 def _cookie_name(headers: Mapping[str, str]) -> str:

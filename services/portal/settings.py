@@ -11,6 +11,7 @@ from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 from gamelake.model.options import EndpointTls, endpoint_tls
 from gamelake.trino import TrinoAccess, trino_access
+from services.portal.remedies import Restarts
 
 _SQL = Path(__file__).parents[2] / "sql"
 
@@ -41,6 +42,8 @@ class PortalSettings:
         names: by which browsers may address it.
         operators: with TLS the names in the certificates that open its pages.
         prometheus: the URL of Prometheus; None: health and figures come from `probes` and `metrics`.
+        namespace: the Kubernetes namespace whose services, streams and alerts are shown; empty: all of Prometheus.
+        restarts: the command for each service that does not respond.
         probes: the health check of each service, by HTTP or TCP.
         metrics: the metrics pages of streams.
         links: pages of other services, by their names.
@@ -63,6 +66,8 @@ class PortalSettings:
     names: frozenset[str]
     operators: frozenset[str]
     prometheus: str | None
+    namespace: str
+    restarts: Restarts
     probes: Mapping[str, str]
     metrics: tuple[str, ...]
     links: Mapping[str, PageLink]
@@ -94,6 +99,8 @@ class PortalSettings:
             names=frozenset(env.optional("PORTAL_NAMES", "127.0.0.1,localhost").lower().split(",")),
             operators=frozenset(env.optional("PORTAL_OPERATORS", "operator").split(",")),
             prometheus=env.optional("PORTAL_PROMETHEUS_URL", "").rstrip("/") or None,
+            namespace=env.optional("PORTAL_NAMESPACE", ""),
+            restarts=Restarts(_split(env, "PORTAL_RESTARTS", "serving=command") or None),
             probes=_pairs(env, "PORTAL_PROBES"),
             metrics=tuple(filter(None, env.optional("PORTAL_METRICS", "").split(","))),
             links={name: _page_link(given) for name, given in _pairs(env, "PORTAL_LINKS").items()},
@@ -136,12 +143,24 @@ def _page_link(given: str) -> PageLink:
 
 def _pairs(env: Environment, name: str) -> dict[str, str]:
     """A variable like `Grafana=https://127.0.0.1:3000,Trino=https://127.0.0.1:8080`."""
+    example = "Grafana=https://127.0.0.1:3000"
+    found = _split(env, name, example)
+    for key, address in found.items():
+        if not address.startswith(("http://", "https://", "tcp://")):
+            raise _bad_pair(name, f"{key}={address}", example)
+    return found
+
+
+def _split(env: Environment, name: str, example: str) -> dict[str, str]:
+    """A variable like `name=value,other=value`."""
     found = {}
     for pair in filter(None, map(str.strip, env.optional(name, "").split(","))):
-        key, _, address = pair.partition("=")
-        if not key or not address.startswith(("http://", "https://", "tcp://")):
-            raise SettingsError(
-                f"{name} has '{pair}'; it must be like 'Grafana=https://127.0.0.1:3000', with commas between"
-            )
-        found[key] = address
+        key, _, value = pair.partition("=")
+        if not key or not value:
+            raise _bad_pair(name, pair, example)
+        found[key] = value
     return found
+
+
+def _bad_pair(name: str, pair: str, example: str) -> SettingsError:
+    return SettingsError(f"{name} has '{pair}'; it must be like '{example}', with commas between")

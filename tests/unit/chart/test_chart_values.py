@@ -21,7 +21,7 @@ CODE = "\n".join(
     for path in (REPOSITORY / folder).rglob("*.py")
 )
 SETTINGS_PAGE = (REPOSITORY / "docs/settings.md").read_text(encoding="utf-8")
-_SETTING = re.compile(r"\b(?:GAMELAKE|INGEST|PROVISION)_[A-Z0-9_]+")
+_SETTING = re.compile(r"\b(?:GAMELAKE|INGEST|PORTAL|PROVISION)_[A-Z0-9_]+")
 
 
 def _errors(values: dict[str, Any]) -> list[str]:
@@ -103,9 +103,7 @@ def test_the_settings_that_values_may_have_are_those_of_the_page_with_its_bounds
         for row in rows
         if re.fullmatch(r"[\d.]+", row[-2]) and re.fullmatch(r"[\d.]+", row[-1])
     }
-    of_others = {
-        name for name in bounds if name.startswith(("PROVISION_", "ALERT_", "PORTAL_")) or name.endswith("_PORT")
-    }
+    of_others = {name for name in bounds if name.startswith(("PROVISION_", "ALERT_")) or name.endswith("_PORT")}
 
     numbers = {name: (each["minimum"], each["maximum"]) for name, each in settings.items() if "minimum" in each}
     assert numbers == {name: both for name, both in bounds.items() if name not in of_others}

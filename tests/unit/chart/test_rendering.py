@@ -50,11 +50,21 @@ ALL_ON = (
     "monitoring.prometheusSecret=prometheus-tls",
     "imagePullSecrets={pull}",
     "drivers.gold.executors.max=2",
+    "portal.enabled=true",
+    "portal.prometheusUrl=https://prometheus.monitoring:9090",
+    "portal.certificateSecret=portal-tls",
+    "portal.ingress.enabled=true",
+    "portal.ingress.host=gamelake.example.com",
+    "portal.ingress.tlsSecret=ingress-tls",
+    "portal.links.Grafana=https://grafana.example.com",
 )
+# The portal without a certificate.
+PORTAL = "portal.enabled=true,portal.prometheusUrl=http://prometheus.monitoring:9090"
 MIXES: dict[str, tuple[str, ...]] = {
     "defaults": (),
     **{each.stem: ("--values", str(each)) for each in EXAMPLES},
     "all": ("--set", ",".join(ALL_ON)),
+    "portal": ("--set", PORTAL),
 }
 mixes = pytest.mark.parametrize("mix", MIXES.values(), ids=MIXES)
 

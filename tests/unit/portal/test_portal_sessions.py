@@ -73,6 +73,13 @@ def test_a_cookie_belongs_to_the_port_that_has_set_it(host: str, name: str) -> N
     assert session_of({"host": host, "cookie": "gamelake-portal-1=abc"}) == ""
 
 
+def test_a_cookie_that_came_by_https_goes_by_https_alone() -> None:
+    host = {"host": "gamelake.example.com"}
+
+    assert "Secure" in session_cookie({**host, "x-forwarded-proto": "https"}, "abc").split("; ")
+    assert "Secure" not in session_cookie(host, "abc").split("; ")
+
+
 @pytest.mark.parametrize("cookie", ["", "=", "; ;", "a b c=\x00", "gamelake-portal-80"])
 def test_a_malformed_cookie_is_no_session(cookie: str) -> None:
     assert session_of({"host": "localhost", "cookie": cookie}) == ""

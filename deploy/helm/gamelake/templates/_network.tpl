@@ -14,6 +14,8 @@
 {{- else if eq . "objectStore" -}}
 {{- $ports = append $ports (include "gamelake.portOf" (dict "url" ($values.objectStore.endpoint | default "https://s3"))) -}}
 {{- if eq $values.objectStore.credentials "identity" }}{{ $ports = append $ports "443" }}{{ $ports = append $ports "80" }}{{ end -}}
+{{- else if eq . "prometheus" -}}
+{{- $ports = append $ports (include "gamelake.portOf" (dict "url" $values.portal.prometheusUrl)) -}}
 {{- else -}}
 {{- $ports = append $ports (include "gamelake.portOf" (dict "url" (get (get $values .) "url"))) -}}
 {{- end -}}

@@ -49,6 +49,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- else if eq "ingest-keys" . }}{{ $_ := set $environment "INGEST_KEYS_FILE" $file }}
 {{- else if eq "trino-catalog" . }}{{ $_ := set $environment "GAMELAKE_TRINO_CREDENTIALS_FILE" $file }}
 {{- else if eq "trino-views" . }}{{ $_ := set $environment "GAMELAKE_CATALOG_VIEWS_CREDENTIALS_FILE" $file }}
+{{- else if eq "trino-analyst" . }}{{ $_ := set $environment "PORTAL_TRINO_CREDENTIALS_FILE" $file }}
 {{- end -}}
 {{- end -}}
 {{- if eq .name "gateway" -}}
@@ -60,11 +61,15 @@ seccompProfile: {type: RuntimeDefault}
 {{- $_ := set $environment "PGSSLROOTCERT" (ternary "/etc/gamelake/secrets/tls-ca" "/etc/ssl/certs/ca-certificates.crt" (ne $values.trust.secret "")) -}}
 {{- if $values.gateway.certificateSecret }}{{ $_ := set $environment "INGEST_CERTIFICATE_FILE" "/etc/gamelake/secrets/tls-gateway" }}{{ end -}}
 {{- end -}}
+{{- if eq .name "portal" -}}
+{{- $environment = merge $environment (fromYaml (include "gamelake.portalEnvironment" .)) -}}
+{{- else -}}
 {{- $_ := set $environment "GAMELAKE_METRICS_HOST" "0.0.0.0" -}}
 {{- $_ := set $environment "GAMELAKE_METRICS_PORT" (printf "%d" (int (.workload.metricsPort | default .workload.port))) -}}
 {{- if include "gamelake.hasMetricsTls" .root -}}
 {{- $_ := set $environment "GAMELAKE_METRICS_CERTIFICATE_FILE" "/etc/gamelake/secrets/tls-metrics" -}}
 {{- $_ := set $environment "GAMELAKE_METRICS_CA_FILE" "/etc/gamelake/secrets/tls-metrics-ca" -}}
+{{- end -}}
 {{- end -}}
 {{- if has .name (list "ingest-events" "ingest-files" "gold" "live-ops" "delivery" "audit" "maintenance") -}}
 {{- $_ := set $environment "GAMELAKE_HEARTBEAT_FILE" "/tmp/heartbeat" -}}
@@ -92,6 +97,8 @@ seccompProfile: {type: RuntimeDefault}
 {{- if .workload.isDriver }}
 - name: POD_NAME
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
+{{- end }}
+{{- if or .workload.isDriver (eq .name "portal") }}
 - name: POD_IP
   valueFrom: {fieldRef: {fieldPath: status.podIP}}
 {{- end }}
@@ -115,7 +122,7 @@ The workload's own keys, certificates and authorities. Not under /run/secrets, w
     name: {{ . }}
     items: [{key: ca.crt, path: tls-ca}, {key: ca.p12, path: tls-ca-java}]
 {{- end }}
-{{- with .root.Values.metricsTls.secret }}
+{{- with include "gamelake.metricsSecret" . }}
 - secret:
     name: {{ . }}
     items: [{key: tls-combined.pem, path: tls-metrics}, {key: ca.crt, path: tls-metrics-ca}]
@@ -171,6 +178,13 @@ certificates when they start. Without a cluster (helm template) the content is u
     - {key: {{ base (dir $path) }}.{{ base $path }}, path: {{ base (dir $path) }}/{{ base $path }}}
 {{- end }}
 {{- end }}
+{{- if eq .name "portal" }}
+{{- range list "questions" "dashboards" "runbooks" }}
+- name: {{ . }}
+  configMap:
+    name: {{ include "gamelake.name" (dict "root" $.root "name" (printf "portal-%s" .)) }}
+{{- end }}
+{{- end }}
 {{- if .workload.isDriver }}
 - name: spark
   configMap:
@@ -199,6 +213,11 @@ certificates when they start. Without a cluster (helm template) the content is u
 {{- if eq .name "catalog" }}
 - {name: views, mountPath: /etc/gamelake/views, readOnly: true}
 {{- end }}
+{{- if eq .name "portal" }}
+- {name: questions, mountPath: /etc/gamelake/sql/questions, readOnly: true}
+- {name: dashboards, mountPath: /etc/gamelake/dashboards, readOnly: true}
+- {name: runbooks, mountPath: /etc/gamelake/runbooks, readOnly: true}
+{{- end }}
 {{- if .workload.isDriver }}
 - {name: spark, mountPath: /etc/spark, readOnly: true}
 {{- end }}
@@ -207,7 +226,7 @@ certificates when they start. Without a cluster (helm template) the content is u
 {{- end }}
 {{- end -}}
 
-{{/* Whether it runs: the gateway by HTTP, the catalog by its port, all others by the file that they touch. */}}
+{{/* Whether it runs: the gateway and the portal by HTTP, the catalog by its port, all others by the file that they touch. */}}
 {{- define "gamelake.probes" -}}
 {{- if eq .name "gateway" }}
 startupProbe:
@@ -225,6 +244,19 @@ readinessProbe:
   periodSeconds: 5
   timeoutSeconds: 5
   failureThreshold: 2
+{{- else if eq .name "portal" }}
+{{- range $probe, $failures := dict "startupProbe" 90 "livenessProbe" 6 "readinessProbe" 2 }}
+{{ $probe }}:
+{{- if $.root.Values.portal.certificateSecret }}
+  # The main port asks for a client certificate, which the kubelet does not have.
+  httpGet: {path: /healthz, port: browser}
+{{- else }}
+  exec: {command: [curl, -fs, -o, /dev/null, "http://127.0.0.1:{{ $.workload.port }}/healthz"]}
+{{- end }}
+  periodSeconds: {{ ternary 2 10 (eq $probe "startupProbe") }}
+  timeoutSeconds: 5
+  failureThreshold: {{ $failures }}
+{{- end }}
 {{- else if eq .name "catalog" }}
 startupProbe:
   tcpSocket: {port: main}
@@ -301,6 +333,9 @@ containers:
   - {name: main, containerPort: {{ .workload.port }}}
 {{- with .workload.metricsPort }}
   - {name: metrics, containerPort: {{ . }}}
+{{- end }}
+{{- if and (eq .name "portal") .values.certificateSecret }}
+  - {name: browser, containerPort: 8089}
 {{- end }}
 {{- include "gamelake.probes" . | nindent 2 }}
 {{- end }}

@@ -65,6 +65,22 @@ maintenance:
   endpoints: [kafka, registry, objectStore]
   port: 9113
   scrapeJob: maintenance-scheduler
+portal:
+  args: [python, -m, services.portal]
+  keys: [trino-analyst]
+  endpoints: [trino, prometheus]
+  port: 8088
+  scrapeJob: portal
+{{- end -}}
+
+{{/* Prometheus scrapes it: only a portal with a certificate listens outside of its pod. */}}
+{{- define "gamelake.isScraped" -}}
+{{- if or (ne .name "portal") .root.Values.portal.certificateSecret }}true{{ end -}}
+{{- end -}}
+
+{{/* The Secret of the certificate that a workload serves its metrics with; empty: HTTP. */}}
+{{- define "gamelake.metricsSecret" -}}
+{{- ternary .root.Values.portal.certificateSecret .root.Values.metricsTls.secret (eq .name "portal") -}}
 {{- end -}}
 
 {{/* The values of a workload. */}}
