@@ -17,15 +17,19 @@ Point: TypeAlias = tuple[float, float, str]
 Write: TypeAlias = Callable[[float], str]
 
 SERIES = 6
-_WIDTH, _HEIGHT = 480, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 22, 26, 34
+_WIDTH, _HEIGHT = 480, 270
+# Room for texts of 18 px, which are legible where the chart is drawn at two thirds of its size.
+_LEFT, _RIGHT, _TOP, _BOTTOM = 82, 32, 30, 50
+_AXIS_NAME = 20
 _TICKS = 4
 _ROUND = (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10)
 _THOUSAND, _MILLION = 1_000, 1_000_000
 _SPARK_WIDTH, _SPARK_HEIGHT = 120, 28
-_NAMES, _VALUES, _ROW, _GAP = 168, 76, 24, 6
-_LETTERS = 22
-_MOST_LABELS = 5
+_NAMES, _VALUES, _ROW, _GAP = 188, 100, 26, 8
+# Letters are of different widths; those of most names fit in.
+_LETTERS = 17
+# The width of a letter, on average.
+_LETTER, _MOST_LABELS = 10, 5
 _NO_LETTERS = re.compile(r"[^a-z0-9]+")
 
 
@@ -87,7 +91,8 @@ def plot(chart: Plot) -> Markup:
     parts = [_grid(y, (low, top), write), *_below(chart, x, right)]
     parts += [_bar(bar, x, y) for bar in chart.bars]
     parts += [_line(place, line, x, y) for place, line in enumerate(chart.lines)]
-    return _svg((_WIDTH, _HEIGHT), chart.title, chart.description, parts)
+    height = _HEIGHT if chart.across else _HEIGHT - _AXIS_NAME
+    return _svg((_WIDTH, height), chart.title, chart.description, parts)
 
 
 def bars(title: str, description: str, amounts: Sequence[Amount], write: Write) -> Markup:
@@ -99,7 +104,7 @@ def bars(title: str, description: str, amounts: Sequence[Amount], write: Write) 
     zero = _NAMES - least * scale
     parts = []
     for place, each in enumerate(amounts):
-        top, middle = place * (_ROW + _GAP), place * (_ROW + _GAP) + _ROW / 2 + 5
+        top, middle = place * (_ROW + _GAP), place * (_ROW + _GAP) + _ROW / 2 + 6
         begin, width = min(zero, zero + each.value * scale), max(abs(each.value) * scale, 1)
         name = Markup('<text x="{}" y="{:.0f}" text-anchor="end">{}</text>').format(
             _NAMES - 8, middle, _shortened(each.name)
@@ -132,7 +137,7 @@ def sparkline(values: Sequence[float], title: str, style: str = "spark") -> Mark
     x, y = points[-1]
     path = " ".join(f"{across:.1f},{up:.1f}" for across, up in points)
     return Markup(
-        '<svg class="{}" role="img" aria-label="{}" viewBox="0 0 {} {}"><polyline points="{}"/>'
+        '<svg class="{}" role="img" aria-label="{}" viewBox="0 0 {} {}" preserveAspectRatio="xMinYMid"><polyline points="{}"/>'
         '<circle cx="{:.1f}" cy="{:.1f}" r="2.5"/></svg>'
     ).format(style, title, _SPARK_WIDTH, _SPARK_HEIGHT, path, x, y)
 
@@ -180,19 +185,22 @@ def _grid(y: Callable[[float], float], ends: tuple[float, float], write: Write) 
             Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(
                 _LEFT, _WIDTH - _RIGHT, height, height
             )
-            + _text(_LEFT - 6, height + 4, write(value), "end")
+            + _text(_LEFT - 8, height + 6, write(value), "end")
         )
     return Markup("").join(rows)
 
 
 def _below(chart: Plot, x: Callable[[float], float], right: float) -> list[Markup]:
     """The texts along the lower axis: at most a few, so that they don't overlap."""
-    under = _HEIGHT - _BOTTOM + 16
+    under = _HEIGHT - _BOTTOM + 24
     if chart.labels:
-        every = math.ceil(len(chart.labels) / _MOST_LABELS)
+        width = max(map(len, chart.labels)) * _LETTER
+        space = int((_WIDTH - _LEFT - _RIGHT) / (width + _LETTER))
+        every = math.ceil(len(chart.labels) / max(min(space, _MOST_LABELS), 1))
         half = 0.5 if chart.bars else 0.0
         texts = [
-            _text(x(place + half), under, chart.labels[place], "middle") for place in range(0, len(chart.labels), every)
+            _text(min(x(place + half), _WIDTH - width / 2), under, chart.labels[place], "middle")
+            for place in range(0, len(chart.labels), every)
         ]
     else:
         texts = [
@@ -201,7 +209,7 @@ def _below(chart: Plot, x: Callable[[float], float], right: float) -> list[Marku
     if chart.across:
         texts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 4, chart.across, "middle"))
     if chart.up:
-        texts.append(_text(2, 12, chart.up, "start"))
+        texts.append(_text(2, 16, chart.up, "start"))
     return texts
 
 

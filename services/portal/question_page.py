@@ -26,6 +26,7 @@ def question_page(
         question=question,
         view=view,
         numbers=[place for place, column in enumerate(columns) if column.is_number],
+        moments=[place for place, column in enumerate(columns) if column.is_moment],
         problem=problem,
         remedy=remedy,
     )

@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -21,6 +22,7 @@ _MOST_BARS = 15
 # The difference of two larger numbers may be infinite.
 _NEAR_INFINITY = 1e100
 _TIMES = frozenset({"event_date", "hour", "first_day", "first_week", "ingest_date"})
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?")
 # A spreadsheet runs a text that begins with one of these.
 # Source: OWASP, CSV Injection, https://owasp.org/www-community/attacks/CSV_Injection.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -43,6 +45,11 @@ class ResultColumn:
     def is_number(self) -> bool:
         """True if the texts are aligned to the right."""
         return self.style.kind.is_measure
+
+    @property
+    def is_moment(self) -> bool:
+        """True if each value is a date or a time, which is not broken into lines."""
+        return all(value is None or _MOMENT.fullmatch(text(value)) for value in self.values)
 
     def texts(self) -> list[str]:
         """Return the text of each value."""

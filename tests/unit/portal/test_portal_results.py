@@ -6,6 +6,7 @@ import io
 import json
 from datetime import date
 from decimal import Decimal
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -116,6 +117,32 @@ def test_a_chart_draws_each_number_that_is_finite_inside_its_frame(values: list[
         heights = [float(circle.attrib["cy"]) for circle in root.iter("circle")]
         assert len(heights) == sum(value is not None and abs(value) < 1e100 for value in values)
         assert all(0 <= height <= float(root.attrib["viewBox"].split()[3]) for height in heights)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 24, 200])
+@pytest.mark.parametrize("moment", ["2026-11-29", "2026-11-29 08:00"])
+def test_the_texts_below_a_chart_are_within_it_and_apart(moment: str, count: int) -> None:
+    rows = [(f"{moment[:-2]}{place:02}", place) for place in range(count)]
+
+    chart = view_of("x", "How many?", result("event_date players", *rows)).chart
+
+    root = ET.fromstring(str(chart))  # noqa: S314 # our own
+    width = float(root.attrib["viewBox"].split()[2])
+    places = [
+        (float(each.attrib["x"]), len(each.text or "") * 9.5)
+        for each in root.iter("text")
+        if (each.text or "").startswith("11-")
+    ]
+    assert places
+    assert all(middle - size / 2 >= 0 and middle + size / 2 <= width for middle, size in places)
+    assert all(left[0] + left[1] <= right[0] for left, right in pairwise(places))
+
+
+def test_a_date_is_not_broken_into_lines() -> None:
+    page = question_page(QUESTION, PortalTemplates(), DAYS)
+
+    assert page.count('<th scope="row" class="moment">2026-11-29</th>') == 2
+    assert 'class="moment">Archery' not in page
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&amp;", "A" * 400])
