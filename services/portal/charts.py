@@ -17,9 +17,9 @@ Point: TypeAlias = tuple[float, float, str]
 Write: TypeAlias = Callable[[float], str]
 
 SERIES = 6
-_WIDTH, _HEIGHT = 480, 270
+_WIDTH, _HEIGHT = 480, 276
 # Room for texts of 18 px, which are legible where the chart is drawn at two thirds of its size.
-_LEFT, _RIGHT, _TOP, _BOTTOM = 82, 32, 30, 50
+_LEFT, _RIGHT, _TOP, _BOTTOM = 82, 32, 36, 50
 _AXIS_NAME = 20
 _TICKS = 4
 _ROUND = (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10)
@@ -137,8 +137,8 @@ def sparkline(values: Sequence[float], title: str, style: str = "spark") -> Mark
     x, y = points[-1]
     path = " ".join(f"{across:.1f},{up:.1f}" for across, up in points)
     return Markup(
-        '<svg class="{}" role="img" aria-label="{}" viewBox="0 0 {} {}" preserveAspectRatio="xMinYMid"><polyline points="{}"/>'
-        '<circle cx="{:.1f}" cy="{:.1f}" r="2.5"/></svg>'
+        '<svg class="{}" role="img" aria-label="{}" viewBox="0 0 {} {}" preserveAspectRatio="xMinYMid">'
+        '<polyline points="{}"/><circle cx="{:.1f}" cy="{:.1f}" r="2.5"/></svg>'
     ).format(style, title, _SPARK_WIDTH, _SPARK_HEIGHT, path, x, y)
 
 
