@@ -125,6 +125,8 @@ def test_the_portal_works_by_keyboard_for_screen_readers_and_without_a_script(
     assert by_keyboard["violations"] == []
     assert re.fullmatch(r"(The first )?\d+ rows?(; there are more)?", found["without_script"])
     assert not found["wider_than_a_phone"]
+    assert found["cut_off"] == []
+    assert found["lineage_text"] >= 11
     assert found["load"] == {"on": "a load of 50 events/s", "pressed": ["50"], "violations": [], "problems": []}
     eventually(lambda: "players: starts again, with 50 events/s" in platform.lines("players"), SECONDS)
     assert found["lineage"] > 0

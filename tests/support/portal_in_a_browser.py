@@ -128,6 +128,23 @@ def read_documents(page: Page) -> dict[str, Any]:
     return {"diagrams": diagrams, "not_drawn": not_drawn, "results": page.locator(".md-search-result__item").count()}
 
 
+def texts_cut_off(page: Page) -> list[str]:
+    """The texts of charts that reach beyond their picture."""
+    texts: list[str] = page.evaluate("""[...document.querySelectorAll("svg.chart text")].filter(text => {
+        const frame = text.ownerSVGElement.getBoundingClientRect(), box = text.getBoundingClientRect();
+        return box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1;
+    }).map(text => text.textContent)""")
+    return texts
+
+
+def smallest_text(page: Page) -> float:
+    """The size in pixels of the smallest text in the pictures that are shown."""
+    size: float = page.evaluate("""Math.min(...[...document.querySelectorAll("svg text")]
+        .filter(text => text.getBoundingClientRect().width)
+        .map(text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))""")
+    return size
+
+
 def copied(watched: Watched) -> str:
     """What the first button that copies the command of a password has copied."""
     watched.page.locator("section[aria-labelledby=links] button[data-copy]").first.click()
@@ -179,6 +196,9 @@ def check_dev(browser: Browser, url: str) -> dict[str, Any]:
         found["without_script"] = home.page.inner_text("[role=status]")
     with opened(browser, url, viewport={"width": 320, "height": 640}) as home:
         found["wider_than_a_phone"] = home.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        found["cut_off"] = texts_cut_off(home.page)
+    with opened(browser, f"{url}/lineage", viewport={"width": 390, "height": 844}) as lineage:
+        found["lineage_text"] = smallest_text(lineage.page)
     with opened(browser, f"{url}/practice") as practice:
         found["load"] = set_load(practice, "50")
         found["hosts"] += practice.hosts
