@@ -6,6 +6,7 @@ The index of all players stays in memory from refresh to refresh: 16 bytes per p
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,9 @@ PLAYER_KEY = "CAST(hash(game_name, gamer_id) >> 1 AS BIGINT)"
 _SMALL_BYTES = 2 * 2**20
 # The file id of players who are in no file yet.
 _UNWRITTEN = 0
+# The index is in parts by the highest bits of the keys, which have 63: a merge then copies one part at a time.
+_PARTS = 16
+_PART_STARTS = np.arange(1, _PARTS, dtype=np.int64) << (63 - _PARTS.bit_length() + 1)
 
 
 @dataclass(slots=True)
@@ -47,6 +51,13 @@ class _Segment:
         order = np.argsort(keys, kind="stable")
         return cls(keys[order], numbers[order], np.full(len(keys), file, np.uint32))
 
+    def parts(self) -> "list[_Segment]":
+        """Copy the players into one segment for each part of the index."""
+        return [
+            _Segment(self.keys[here].copy(), self.numbers[here].copy(), self.files[here].copy())
+            for here in _parts_of(self.keys)
+        ]
+
     def take(self, other: "_Segment") -> None:
         """Add the players of another segment; one array after the other is copied, to need less memory."""
         places = np.searchsorted(self.keys, other.keys)
@@ -59,6 +70,21 @@ class _Segment:
         return _Segment(self.keys[~gone], self.numbers[~gone], self.files[~gone]) if gone.any() else self
 
 
+def _parts_of(keys: Ints) -> list[slice]:
+    """Return the places of each part of the index in ascending keys."""
+    cuts = [0, *np.searchsorted(keys, _PART_STARTS).tolist(), len(keys)]
+    return [slice(*ends) for ends in pairwise(cuts)]
+
+
+def _merge(part: list[_Segment], segment: _Segment) -> None:
+    """Add a segment, and merge segments until each is more than twice as long as the next, so that few remain."""
+    while part and len(part[-1].keys) <= 2 * len(segment.keys):
+        longer = part.pop()
+        longer.take(segment)
+        segment = longer
+    part.append(segment)
+
+
 @dataclass(slots=True)
 class KnownPlayers:
     """The index of players: those in the table of players at the last `follow`, and those added since.
@@ -66,7 +92,7 @@ class KnownPlayers:
     One thread uses it at a time. Call `follow` at the beginning of each refresh.
     """
 
-    _segments: list[_Segment] = field(default_factory=list)
+    _parts: list[list[_Segment]] = field(default_factory=lambda: [[] for _ in range(_PARTS)])
     _ids: dict[str, int] = field(default_factory=dict)
     _last_id: int = _UNWRITTEN
     _next: dict[str, int] = field(default_factory=dict)
@@ -80,7 +106,8 @@ class KnownPlayers:
         """
         files = {file.path: file for file in table.files}
         gone = [_UNWRITTEN, *(number for path, number in self._ids.items() if path not in files)]
-        self._segments = [kept for each in self._segments if len((kept := each.without(gone)).keys)]
+        for part in self._parts:
+            part[:] = [kept for each in part if len((kept := each.without(gone)).keys)]
         self._ids = {path: number for path, number in self._ids.items() if path in files}
         for path in files.keys() - self._ids.keys():
             self._read(path, table.rows_of(files[path]), sql)
@@ -97,12 +124,9 @@ class KnownPlayers:
             self._next[row["game_name"]] = max(self._next.get(row["game_name"], 0), row["last"] + 1)
 
     def _add(self, segment: _Segment) -> None:
-        """Add a segment, and merge segments until each is more than twice as long as the next, so that few remain."""
-        while self._segments and len(self._segments[-1].keys) <= 2 * len(segment.keys):
-            longer = self._segments.pop()
-            longer.take(segment)
-            segment = longer
-        self._segments.append(segment)
+        for part, added in zip(self._parts, segment.parts(), strict=True):
+            if len(added.keys):
+                _merge(part, added)
 
     def find(self, keys: Ints) -> tuple[Numbers, Flags]:
         """Look up the numbers of players.
@@ -116,11 +140,12 @@ class KnownPlayers:
         """
         order = np.argsort(keys)
         wanted, numbers, known = keys[order], np.zeros(len(keys), np.uint32), np.zeros(len(keys), np.bool_)
-        for each in self._segments:
-            places = np.minimum(np.searchsorted(each.keys, wanted), len(each.keys) - 1)
-            here = each.keys[places] == wanted
-            numbers[order[here]] = each.numbers[places[here]]
-            known[order[here]] = True
+        for part, here in zip(self._parts, _parts_of(wanted), strict=True):
+            for each in part:
+                places = np.minimum(np.searchsorted(each.keys, wanted[here]), len(each.keys) - 1)
+                found = each.keys[places] == wanted[here]
+                numbers[order[here][found]] = each.numbers[places[found]]
+                known[order[here][found]] = True
         return numbers, known
 
     def number(self, game: str, keys: Ints) -> Numbers:
