@@ -1,9 +1,7 @@
 """The portal's pages have the figures, run nothing but its questions, and let no text of others become markup."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from html.parser import HTMLParser
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,99 +10,21 @@ import pytest
 
 from gamelake.observability.faults import load_faults
 from gamelake.serving.sql.query_engine import QueryEngine
-from gamelake.serving.sql.questions import Question, QuestionReader, load_questions
+from gamelake.serving.sql.questions import Question, load_questions
 from monitoring.addresses import runbook_url
-from services.portal.app import PortalApp, PortalResponse
+from services.portal.app import PortalApp
 from services.portal.figures import Overview, ServiceHealth, StreamFigures
 from services.portal.home import status_part
 from services.portal.lineage import NAVIGATION_MARK, script_hashes
-from services.portal.metrics import metrics_of_process
-from services.portal.portfolio import NoPortfolio
 from services.portal.question_page import question_page
 from services.portal.questions import DuckDbQuestions, QuestionFailedError, QuestionResult, Questions
 from services.portal.settings import PortalSettings, QueryLimits
 from services.portal.templates import PortalTemplates
+from tests.unit.portal.portals import EVIL, OWN, QUESTION, SQL, Elements, Figures, app, get
 from tools.embedded.service import REPOSITORY
 
-SQL = REPOSITORY / "sql"
 NOON = datetime(2026, 11, 26, 12, 0, 0, tzinfo=UTC)
-OWN = {"host": "127.0.0.1:17000"}
-EVIL = "<script>alert(1)</script>"
-QUESTION = Question(
-    name="evil",
-    title=EVIL + "?",
-    grain="a <b>row</b>",
-    asked_by="analyst",
-    reader=QuestionReader.ANALYST,
-    engines=frozenset({QueryEngine.DUCKDB}),
-    sql=f"SELECT '{EVIL}'",
-)
 TEMPLATES = PortalTemplates()
-
-
-class Figures:
-    """An overview with one service that does not respond."""
-
-    def overview(self) -> Overview:
-        """The same at each call."""
-        return Overview((ServiceHealth("kafka", is_healthy=True), ServiceHealth("gateway", is_healthy=False)), ())
-
-
-class Elements(HTMLParser):
-    """The elements of a page with their attributes, and those that were not closed in their order."""
-
-    EMPTY = frozenset({"meta", "link", "br", "input"})
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self._open: list[str] = []
-        self.feed(page)
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note it."""
-        self.found.append((tag, dict(attrs)))
-        if tag not in self.EMPTY:
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        """Check that it closes what was opened last."""
-        assert self._open.pop() == tag
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        """The attributes of all elements of a kind."""
-        return [attributes for name, attributes in self.found if name == tag]
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> PortalSettings:
-    """The settings of `make dev`, more or less."""
-    return PortalSettings.from_env(
-        {
-            "PORTAL_PROBES": "kafka=tcp://127.0.0.1:1",
-            "PORTAL_LINKS": "Data Docs=https://127.0.0.1:8765,Trino=https://127.0.0.1:8080;analyst;trino-analyst",
-            "PORTAL_REPORT": str(tmp_path / "report.html"),
-            "GAMELAKE_LAKEHOUSE": f"file://{tmp_path}",
-        }
-    )
-
-
-@pytest.fixture
-def portal(settings: PortalSettings) -> PortalApp:
-    """A portal whose questions are those of the repository."""
-    return app(settings)
-
-
-def app(settings: PortalSettings) -> PortalApp:
-    """A portal that reads no tables for its first page."""
-    return PortalApp(settings, Figures(), Questions(settings), metrics_of_process(), NoPortfolio())
-
-
-def get(portal: PortalApp, address: str, headers: Mapping[str, str] = OWN) -> PortalResponse:
-    """The response to a GET request."""
-    path, _, query = address.partition("?")
-    return portal.respond("GET", path, headers, query=query)
 
 
 def test_the_first_page_has_tiles_health_the_readers_and_the_links(portal: PortalApp) -> None:
@@ -259,19 +179,6 @@ def test_the_page_of_load_and_faults_is_there_where_faults_or_a_switchboard_are_
     assert "/practice" not in get(portal, "/").body
 
 
-@pytest.fixture
-def documented(settings: PortalSettings, tmp_path: Path) -> PortalApp:
-    """A portal with a docs site of two pages, next to a file that is none of it."""
-    site = tmp_path / "site"
-    (site / "guide").mkdir(parents=True)
-    (site / "index.html").write_text("<p>Welcome</p><script>run()</script>")
-    (site / "guide" / "index.html").write_text("<p>Guide</p>")
-    (site / "picture.png").write_bytes(b"\x89PNG")
-    (tmp_path / "secret").write_text("secret")
-    (site / "link").symlink_to(tmp_path / "secret")
-    return app(replace(settings, docs=site))
-
-
 def test_the_docs_site_is_a_part_of_the_portal(documented: PortalApp) -> None:
     first = get(documented, "/documents/")
 
@@ -281,18 +188,6 @@ def test_the_docs_site_is_a_part_of_the_portal(documented: PortalApp) -> None:
     assert get(documented, "/documents/guide/").file == b"<p>Guide</p>"
     assert get(documented, "/documents/picture.png").content_type == "image/png"
     assert '<a href="/documents/">Documents</a>' in get(documented, "/").body
-
-
-@pytest.mark.parametrize(
-    "path", ["../secret", "guide/../../secret", "link", "guide", "none/", "/etc/passwd", "a\0b", "%2e%2e/secret"]
-)
-def test_no_path_leads_out_of_the_docs_site(documented: PortalApp, path: str) -> None:
-    assert get(documented, f"/documents/{path}").status == 404
-
-
-def test_without_a_docs_site_its_pages_are_not_found_and_not_linked(portal: PortalApp) -> None:
-    assert get(portal, "/documents/").status == 404
-    assert "/documents/" not in get(portal, "/").body
 
 
 def test_a_runbook_opens_as_text_until_the_docs_site_is_built(settings: PortalSettings, tmp_path: Path) -> None:
@@ -335,34 +230,6 @@ def test_a_row_that_does_not_respond_has_the_command_that_restarts_it() -> None:
     assert "data-copy" not in status_part(Overview((replace(kafka, is_healthy=True),), ()))
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "headers", "status"),
-    [
-        ("GET", "/nothing", OWN, 404),
-        ("GET", "/questions/../../etc/passwd", OWN, 404),
-        ("POST", "/questions/dead_letters_by_reason", OWN, 404),
-        ("POST", "/", OWN, 405),
-        ("DELETE", "/questions/retention", OWN, 405),
-        ("GET", "/", {"host": "rebound.example.com"}, 421),
-        ("GET", "/", {}, 421),
-        ("POST", "/questions/retention", {**OWN, "sec-fetch-site": "cross-site"}, 403),
-        ("POST", "/questions/retention", {**OWN, "origin": "https://example.com"}, 403),
-        ("POST", "/questions/retention", {**OWN, "origin": "null"}, 403),
-    ],
-)
-def test_requests_that_no_page_of_the_portal_makes_are_refused(
-    portal: PortalApp, method: str, path: str, headers: Mapping[str, str], status: int
-) -> None:
-    response = portal.respond(method, path, headers)
-
-    assert response.status == status
-    Elements(response.body)
-
-
-def test_a_health_check_needs_no_name(portal: PortalApp) -> None:
-    assert get(portal, "/healthz", {}).status == 200
-
-
 def test_responses_and_questions_are_counted_and_health_checks_are_not(
     portal: PortalApp, settings: PortalSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,10 +250,6 @@ def test_responses_and_questions_are_counted_and_health_checks_are_not(
     assert 'gamelake_portal_questions_total{outcome="failed"} 1.0' in page
     assert 'gamelake_portal_questions_total{outcome="ok"} 0.0' in page
     assert "gamelake_portal_question_seconds_count 1.0" in page
-
-
-def test_metrics_are_for_those_who_address_the_portal_by_its_name_only(portal: PortalApp) -> None:
-    assert get(portal, "/metrics", {"host": "evil.example"}).status is HTTPStatus.MISDIRECTED_REQUEST
 
 
 def test_pages_run_no_script_but_their_own(portal: PortalApp) -> None:

@@ -13,7 +13,7 @@ from services.portal.questions import QuestionFailedError, QuestionResult
 from services.portal.settings import QueryLimits
 from services.portal.templates import PortalTemplates
 from tests.support.eventually import eventually
-from tests.unit.portal.test_portal_pages import Elements
+from tests.unit.portal.portals import Elements
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 TODAY, YESTERDAY = NOW.date(), NOW.date() - timedelta(days=1)

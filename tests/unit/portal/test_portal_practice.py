@@ -6,7 +6,7 @@ from gamelake.observability.faults import load_faults
 from services.portal.figures import Overview
 from services.portal.practice import Practice, practice_page, practice_status
 from services.portal.switchboard import LOADS, SwitchStates
-from tests.unit.portal.test_portal_pages import Elements
+from tests.unit.portal.portals import Elements
 from tools.embedded.service import REPOSITORY
 
 FAULTS = tuple(load_faults(REPOSITORY / "monitoring/faults.yaml").values())

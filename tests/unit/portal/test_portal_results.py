@@ -18,7 +18,7 @@ from services.portal.question_page import question_page
 from services.portal.questions import QuestionResult
 from services.portal.result_view import as_csv, as_json, view_of
 from services.portal.templates import PortalTemplates
-from tests.unit.portal.test_portal_pages import QUESTION, Elements
+from tests.unit.portal.portals import QUESTION, Elements
 from tests.unit.properties import examples
 
 VALUES = st.one_of(st.none(), st.integers(-(10**9), 10**9), st.floats(), st.text())
