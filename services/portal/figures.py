@@ -15,7 +15,7 @@ import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.portal.prometheus import FiguresUnavailableError, Prometheus, Sample
-from services.portal.remedies import Restarts
+from services.portal.remedies import RestartCommands
 from services.portal.settings import PortalSettings
 
 _SECONDS = 2.0
@@ -113,7 +113,7 @@ class PrometheusFigures:
         namespace: of the series to read; empty: all of them.
     """
 
-    def __init__(self, prometheus: Prometheus, restarts: Restarts, namespace: str = "") -> None:
+    def __init__(self, prometheus: Prometheus, restarts: RestartCommands, namespace: str = "") -> None:
         self._prometheus = prometheus
         self._restarts = restarts
         own = f'namespace="{namespace}"' if namespace else ""

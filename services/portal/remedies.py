@@ -8,13 +8,13 @@ _SERVICES = {"certificates": "certificate-probe", "ingest-files": "ingest-events
 
 
 @dataclass(frozen=True, slots=True)
-class Restarts:
+class RestartCommands:
     """The command for each scrape job; None: the services are those of the stack.
 
     Example:
-        >>> Restarts().of_job("live-ops")
+        >>> RestartCommands().of_job("live-ops")
         'compose/stack.sh restart serving'
-        >>> Restarts({"serving": "kubectl rollout restart deployment/gold"}).of_job("kafka")
+        >>> RestartCommands({"serving": "kubectl rollout restart deployment/gold"}).of_job("kafka")
         ''
     """
 

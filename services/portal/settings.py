@@ -11,7 +11,7 @@ from gamelake.model.environment import Environment
 from gamelake.model.errors import SettingsError
 from gamelake.model.options import EndpointTls, endpoint_tls
 from gamelake.trino import TrinoAccess, trino_access
-from services.portal.remedies import Restarts
+from services.portal.remedies import RestartCommands
 
 _SQL = Path(__file__).parents[2] / "sql"
 
@@ -67,7 +67,7 @@ class PortalSettings:
     operators: frozenset[str]
     prometheus: str | None
     namespace: str
-    restarts: Restarts
+    restarts: RestartCommands
     probes: Mapping[str, str]
     metrics: tuple[str, ...]
     links: Mapping[str, PageLink]
@@ -100,7 +100,7 @@ class PortalSettings:
             operators=frozenset(env.optional("PORTAL_OPERATORS", "operator").split(",")),
             prometheus=env.optional("PORTAL_PROMETHEUS_URL", "").rstrip("/") or None,
             namespace=env.optional("PORTAL_NAMESPACE", ""),
-            restarts=Restarts(_split(env, "PORTAL_RESTARTS", "serving=command") or None),
+            restarts=RestartCommands(_split(env, "PORTAL_RESTARTS", "serving=command") or None),
             probes=_pairs(env, "PORTAL_PROBES"),
             metrics=tuple(filter(None, env.optional("PORTAL_METRICS", "").split(","))),
             links={name: _page_link(given) for name, given in _pairs(env, "PORTAL_LINKS").items()},

@@ -9,7 +9,7 @@ import yaml
 from gamelake.model.errors import SettingsError
 from services.portal.figures import PrometheusFigures, ServiceHealth
 from services.portal.prometheus import Prometheus, Sample, Series
-from services.portal.remedies import Restarts
+from services.portal.remedies import RestartCommands
 from services.portal.settings import PortalSettings
 from tools.embedded.service import REPOSITORY
 
@@ -44,7 +44,7 @@ def services() -> Iterator[str]:
 
 @pytest.mark.parametrize("job", JOBS)
 def test_the_command_for_each_scrape_job_names_a_service_of_the_stack(job: str) -> None:
-    command, _, service = Restarts().of_job(job).rpartition(" ")
+    command, _, service = RestartCommands().of_job(job).rpartition(" ")
 
     assert command == "compose/stack.sh restart"
     assert service in set(services())
@@ -57,11 +57,11 @@ def test_the_service_is_the_one_that_the_job_reads(scrape: dict[str, object]) ->
     names = [name for each in scrape.get("dns_sd_configs", ()) for name in each["names"]]  # type: ignore[attr-defined] # YAML
     hosts = {each.split(":")[0].replace("localhost", "prometheus") for each in relabels or targets or names}
 
-    assert {Restarts().of_job(str(scrape["job_name"])).split(" ")[-1]} == hosts
+    assert {RestartCommands().of_job(str(scrape["job_name"])).split(" ")[-1]} == hosts
 
 
 def test_a_job_that_is_down_has_its_command() -> None:
-    overview = PrometheusFigures(Recorded("live-ops"), Restarts()).overview()
+    overview = PrometheusFigures(Recorded("live-ops"), RestartCommands()).overview()
 
     assert overview.services == (ServiceHealth("live-ops", False, "compose/stack.sh restart serving"),)
 
@@ -78,8 +78,8 @@ def test_outside_of_the_stack_only_the_given_commands_are_shown() -> None:
 def test_with_a_namespace_every_query_is_for_it_alone() -> None:
     everything, own = Recorded("kafka"), Recorded("kafka")
 
-    PrometheusFigures(everything, Restarts()).overview()
-    PrometheusFigures(own, Restarts(), "games").overview()
+    PrometheusFigures(everything, RestartCommands()).overview()
+    PrometheusFigures(own, RestartCommands(), "games").overview()
 
     assert not any("namespace" in each for each in everything.asked)
     assert all('namespace="games"' in each or 'namespace=~"|games"' in each for each in own.asked)
