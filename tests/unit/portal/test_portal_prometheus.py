@@ -13,6 +13,7 @@ from monitoring.grafana.files import GENERATED
 from services.portal.dashboard_page import DashboardPages
 from services.portal.figures import metric_samples
 from services.portal.prometheus import FiguresUnavailableError, Prometheus, Sample, Series, samples_of, series_of
+from tests.unit.properties import examples
 
 _PATH, _NUMBERS = re.compile(r'<path d="([^"]*)"'), re.compile(r"([ML]-?\d+ -?\d+\.\d)+")
 NOW = 1_790_000_000.0
@@ -65,6 +66,7 @@ def test_a_response_without_values_is_an_error_with_its_reason(body: bytes, prob
         list(samples_of(body))
 
 
+@examples(200)
 @given(values=st.lists(VALUES, min_size=1))
 @example(values=["NaN"])
 def test_only_finite_values_are_read(values: Sequence[str]) -> None:

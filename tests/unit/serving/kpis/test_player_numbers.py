@@ -5,11 +5,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gamelake.serving.kpis.numbers import KnownPlayers
+from tests.unit.properties import examples
 
 LARGEST = 2**63 - 1
 KEYS = st.one_of(st.integers(0, LARGEST), st.integers(0, 40), st.sampled_from([2**59 - 1, 2**59, LARGEST]))
 
 
+@examples(100)
 @given(added=st.lists(st.lists(KEYS, unique=True), max_size=8), asked=st.lists(KEYS))
 @example(added=[], asked=[0, LARGEST])
 @example(added=[[0, LARGEST, 2**59]], asked=[LARGEST, 1, 0])
