@@ -16,6 +16,7 @@ COMMON = {"action", "error", "reason", "seconds"}
 SDK = ROOT / "services" / "sdk"
 _NAME = re.compile(r"[a-z]+(_[a-z]+)+")
 _ROW = re.compile(r"^\| `([a-z_]+)` \|([^|]*)\| ([^|]+) \|$", re.MULTILINE)
+_NAMED = re.compile(r"`([a-z]+(?:_[a-z]+)+)`(?:\s+\(([^)]*)\))?(?=[;.])")
 _OTHER_LEVEL = re.compile(r"\bor (info|warning)")
 
 
@@ -73,8 +74,10 @@ def rows() -> list[tuple[str, set[str], str, str]]:
     page = (ROOT / "docs" / "reference" / "log-events.md").read_text(encoding="utf-8")
     found = []
     for title, level in TITLES.items():
-        for name, fields, meaning in _ROW.findall(page.split(f"### {title}\n")[1].split("\n##")[0]):
+        table, _, others = page.split(f"### {title}\n")[1].split("\n##")[0].partition("\nAlso,")
+        for name, fields, meaning in _ROW.findall(table):
             found.append((name, {level, *_OTHER_LEVEL.findall(fields)}, fields, meaning))
+        found += [(name, {level}, fields, "its name says it") for name, fields in _NAMED.findall(others)]
     return found
 
 
