@@ -105,7 +105,7 @@ def test_the_page_names_every_metric_and_no_other() -> None:
 
 
 def test_the_page_says_which_figures_are_estimates() -> None:
-    rows = {row[0]: row for row in re.findall(r"^\| `(gamelake_[a-z_]+)` \|(.*)$", PAGE, re.MULTILINE)}
+    rows = dict(re.findall(r"^\| `(gamelake_[a-z_]+)` \|(.*)$", PAGE, re.MULTILINE))
 
     for metric in DECLARED:
-        assert ("estimate" in rows[metric.name][1].lower()) == metric.estimate
+        assert ("estimate" in rows.get(metric.name, "").lower()) == metric.estimate

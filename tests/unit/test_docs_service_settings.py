@@ -20,6 +20,17 @@ from tools.smoke.settings import SmokeSettings
 _JOBS_PART, _PART = Path("docs/settings.md").read_text(encoding="utf-8").split("\n## Services\n")
 _NAME = r"[A-Z][A-Z0-9]*_[A-Z0-9_]+"
 _VARIABLE = re.compile(rf"`({_NAME})`")
+# A default, and the range of a number: `2 (0.1..3600)`.
+_DEFAULT = re.compile(r"(.*?)(?: \(([\d.]+?)\.\.([\d.]+)\))?")
+_PREFIXES = {
+    "ALERT_RECEIVER_": "alert receiver",
+    "GAMELAKE_AUDIT_": "audit",
+    "GAMELAKE_CATALOG_": "catalog",
+    "GAMELAKE_DELIVERY_": "delivery",
+    "INGEST_": "ingest",
+    "PORTAL_": "portal",
+    "PROVISION_": "provision",
+}
 # What a service reads through the library's own settings.
 _LIBRARYS = {
     "GAMELAKE_REGISTRY_CREDENTIALS_FILE",
@@ -58,14 +69,25 @@ def _rows(columns: int) -> list[list[str]]:
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in _PART.splitlines() if line.startswith("| ")
     ]
-    return [row for row in rows if len(row) == columns and not row[0].startswith("---")][1:]
+    return [row for row in rows if len(row) == columns and row[0] not in ("---", "service", "variable")]
 
 
-_SHARED = {service: (Path(code.strip("`")), set(_VARIABLE.findall(reads))) for service, code, reads in _rows(3)}
-_OWN = [
-    Own(name.strip("`"), tuple(readers.split(", ")), default.strip("`"), least, most)
-    for name, readers, _, default, least, most in _rows(6)
-]
+def _own(name: str, meaning: str, cell: str) -> Own:
+    """A row's variable; its services are those that the meaning begins with, or the one in the name."""
+    named = _SERVICES.match(meaning)
+    services = named[1].split(", ") if named else [own for prefix, own in _PREFIXES.items() if name.startswith(prefix)]
+    default, least, most = _DEFAULT.fullmatch(cell).groups("")  # type: ignore[union-attr]  # it matches any text
+    return Own(name, tuple(services), default.strip("`"), least, most)
+
+
+_ROWS = _rows(3)
+_SHARED = {
+    service: (Path(code.strip("`")), set(_VARIABLE.findall(reads)))
+    for service, code, reads in _ROWS
+    if not _VARIABLE.fullmatch(service)
+}
+_SERVICES = re.compile(rf"((?:{'|'.join(_SHARED)})(?:, (?:{'|'.join(_SHARED)}))*): ")
+_OWN = [_own(name.strip("`"), meaning, cell) for name, meaning, cell in _ROWS if _VARIABLE.fullmatch(name)]
 _NUMBERS = [own for own in _OWN if own.least]
 
 

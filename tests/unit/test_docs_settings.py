@@ -17,6 +17,21 @@ from tests.unit.test_settings import REQUIRED
 _CODE = "\n".join(path.read_text(encoding="utf-8") for path in sorted(Path("gamelake").rglob("*.py")))
 _PAGE = Path("docs/settings.md").read_text(encoding="utf-8")
 _LETTERS = Path("docs/dead-letters.md").read_text(encoding="utf-8")
+# A default, and the range of a number: `600 (0..86400)`.
+_DEFAULT = re.compile(r"(.*?)(?: \(([\d.]+?)\.\.([\d.]+)\))?")
+_UNITS = (
+    "SECONDS",
+    "RECORDS",
+    "EVENTS",
+    "SHARE",
+    "DEPTH",
+    "COLUMNS",
+    "BYTES",
+    "MIB",
+    "PER_TASK",
+    "PER_TRIGGER",
+    "ONE_IN",
+)
 
 
 def _rows(page: str) -> list[list[str]]:
@@ -30,19 +45,21 @@ def _section(title: str) -> list[list[str]]:
 
 
 @dataclass(frozen=True)
-class Number:
-    """A setting that is a number, as the page has it."""
+class Setting:
+    """A setting, as the page has it; only a number has bounds."""
 
     name: str
-    unit: str
     default: str
     least: str
     most: str
 
 
-_NUMBERS = [
-    Number(name.strip("`"), unit, default, least, most) for name, _, unit, default, least, most in _section("Numbers")
-]
+def _settings_of(title: str) -> list[Setting]:
+    cells = [(row[0].strip("`"), _DEFAULT.fullmatch(row[2])) for row in _section(title)]
+    return [Setting(name, found[1].strip("`"), found[2] or "", found[3] or "") for name, found in cells if found]
+
+
+_NUMBERS = _settings_of("Numbers")
 
 
 def _settings(**changes: str) -> IngestSettings:
@@ -60,16 +77,15 @@ def _live_ops_settings(**changes: str) -> LiveOpsSettings:
 
 
 def test_the_settings_of_live_operations_are_the_pages() -> None:
-    for name, _, unit, default, least, most in _section("Live operations"):
-        variable = name.strip("`")
-        assert _live_ops_settings(**{variable: default.strip("`")}) == _live_ops_settings()
-        assert unit in ("", "seconds", "tasks")
-        if unit:
-            for allowed in (least, most):
-                _live_ops_settings(**{variable: allowed})
-            for beyond in (int(least) - 1, int(most) + 1):
-                with pytest.raises(SettingsError, match=variable):
-                    _live_ops_settings(**{variable: str(beyond)})
+    for setting in _settings_of("Live operations"):
+        assert _live_ops_settings(**{setting.name: setting.default}) == _live_ops_settings()
+        assert bool(setting.least) == setting.name.endswith(("_SECONDS", "_TASKS"))
+        if setting.least:
+            for allowed in (setting.least, setting.most):
+                _live_ops_settings(**{setting.name: allowed})
+            for beyond in (int(setting.least) - 1, int(setting.most) + 1):
+                with pytest.raises(SettingsError, match=setting.name):
+                    _live_ops_settings(**{setting.name: str(beyond)})
 
 
 def test_the_stream_of_live_operations_has_a_name_of_its_own() -> None:
@@ -91,7 +107,7 @@ def test_the_page_lists_what_is_required() -> None:
 
 
 @pytest.mark.parametrize("number", _NUMBERS, ids=lambda number: number.name)
-def test_a_numbers_default_and_bounds_are_the_pages(number: Number) -> None:
+def test_a_numbers_default_and_bounds_are_the_pages(number: Setting) -> None:
     assert _settings(**{number.name: number.default}) == _settings()
     for allowed in (number.least, number.most):
         _settings(**{number.name: allowed})
@@ -100,24 +116,21 @@ def test_a_numbers_default_and_bounds_are_the_pages(number: Number) -> None:
             _settings(**{number.name: str(beyond)})
 
 
-@pytest.mark.parametrize("row", [row for row in _section("Maintenance") if row[2]], ids=lambda row: row[0])
-def test_a_default_and_bounds_of_maintenance_are_the_pages(row: list[str]) -> None:
-    name, _, _, default, least, most = row
-    name = name.strip("`")
-
-    assert _maintenance_settings(**{name: default}) == _maintenance_settings()
-    for allowed in (least, most):
-        _maintenance_settings(**{name: allowed})
-    for beyond in (int(least) - 1, int(most) + 1):
-        with pytest.raises(SettingsError, match=name):
-            _maintenance_settings(**{name: str(beyond)})
+@pytest.mark.parametrize(
+    "number", [each for each in _settings_of("Maintenance") if each.least], ids=lambda each: each.name
+)
+def test_a_default_and_bounds_of_maintenance_are_the_pages(number: Setting) -> None:
+    assert _maintenance_settings(**{number.name: number.default}) == _maintenance_settings()
+    for allowed in (number.least, number.most):
+        _maintenance_settings(**{number.name: allowed})
+    for beyond in (int(number.least) - 1, int(number.most) + 1):
+        with pytest.raises(SettingsError, match=number.name):
+            _maintenance_settings(**{number.name: str(beyond)})
 
 
 def test_a_numbers_name_says_its_unit_or_what_it_counts() -> None:
-    for number in _NUMBERS:
-        assert number.unit in ("seconds", "records", "events", "share", "messages", "columns", "bytes", "MiB")
-        for unit in ("seconds", "columns", "bytes", "MiB"):
-            assert number.name.endswith(f"_{unit.upper()}") == (number.unit == unit)
+    assert _NUMBERS
+    assert [number.name for number in _NUMBERS if not number.name.endswith(_UNITS) or not number.least] == []
 
 
 def test_other_defaults_are_the_pages() -> None:

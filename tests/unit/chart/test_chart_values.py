@@ -93,16 +93,8 @@ def test_every_setting_that_a_template_names_is_read_by_the_code() -> None:
 
 def test_the_settings_that_values_may_have_are_those_of_the_page_with_its_bounds() -> None:
     settings = SCHEMA["$defs"]["settings"]["properties"]
-    rows = [
-        [cell.strip() for cell in line.strip().strip("|").split("|")]
-        for line in SETTINGS_PAGE.splitlines()
-        if line.startswith("| `")
-    ]
-    bounds = {
-        row[0].strip("`"): (float(row[-2]), float(row[-1]))
-        for row in rows
-        if re.fullmatch(r"[\d.]+", row[-2]) and re.fullmatch(r"[\d.]+", row[-1])
-    }
+    rows = re.findall(r"^\| `(\w+)` \| .* \| .*\(([\d.]+?)\.\.([\d.]+)\) \|$", SETTINGS_PAGE, re.MULTILINE)
+    bounds = {name: (float(least), float(most)) for name, least, most in rows}
     of_others = {name for name in bounds if name.startswith(("PROVISION_", "ALERT_")) or name.endswith("_PORT")}
 
     numbers = {name: (each["minimum"], each["maximum"]) for name, each in settings.items() if "minimum" in each}
