@@ -90,7 +90,6 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 @pytest.fixture
 def platform(reader: Reader) -> Dev:
-    """The running `make dev` of the reader."""
     return reader.platform
 
 

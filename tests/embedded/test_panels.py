@@ -52,7 +52,6 @@ class Series:
 
     @property
     def last(self) -> float:
-        """The newest value."""
         return self.samples[-1][1]
 
 

@@ -24,7 +24,6 @@ SECONDS_TO_SWITCH = 200
 
 @pytest.fixture(scope="module", autouse=True)
 def portal(stack: Stack) -> None:
-    """The portal of the stack."""
     for service in ("prometheus", "portal"):
         stack.await_health(service)
 

@@ -72,7 +72,6 @@ def write_manifests(store: Store, commits: int, first: int = 0) -> None:
 
 
 def moment(version: int) -> datetime:
-    """When a version is committed."""
     return datetime.fromtimestamp(BEGINNING / 1_000 + version, UTC)
 
 

@@ -34,7 +34,6 @@ class Scraped:
         ]
 
     def labels(self, name: str, label: str) -> set[str]:
-        """The values of a label."""
         samples = (sample for family in self.families for sample in family.samples)
         return {sample.labels[label] for sample in samples if sample.name == name}
 
@@ -48,7 +47,6 @@ class Scraped:
 
 
 def scrape(url: str) -> Scraped:
-    """Scrape an address."""
     with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 # an address of this machine
         return Scraped(tuple(text_string_to_metric_families(answer.read().decode())))
 

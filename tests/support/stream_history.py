@@ -36,11 +36,9 @@ class StreamHistory:
 
     @property
     def store(self) -> Store:
-        """The lakehouse."""
         return store_in(self.folder)
 
     def begin_generation(self, at: datetime | None = None) -> Generation:
-        """Another checkpoint."""
         generation = Generation(
             stream=STREAM, number=self.generations, query_id="query", topic="events", topic_id="t",
             first_batch=self.batches, reason="test", created_at=(at or datetime.now(UTC)).isoformat(),

@@ -20,7 +20,6 @@ def _no_network() -> Iterator[None]:
 
 @pytest.fixture
 def keys(tmp_path: Path) -> VaultKeys:
-    """The vault's own keys."""
     return VaultKeys.read(key_file(tmp_path))
 
 

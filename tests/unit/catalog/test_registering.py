@@ -41,7 +41,6 @@ class RememberingTrino(TrinoCatalog):
         self.is_silent = False
 
     def tables(self) -> frozenset[CatalogTable]:
-        """The registered tables."""
         self._called("tables")
         return frozenset(self.names)
 
@@ -59,7 +58,6 @@ class RememberingTrino(TrinoCatalog):
         return self.name(table, location)
 
     def unregister(self, table: CatalogTable) -> None:
-        """Forget a name."""
         self._called(f"unregister {table}")
         if table in self.refused:
             raise RegistrationRefusedError(f"Trino keeps {table}")
@@ -95,7 +93,6 @@ class RegistrarFixture:
         self.registrar = self.service(self.metastore)
 
     def service(self, metastore: Store | None) -> Registrar:
-        """The service as it starts."""
         return Registrar(self.location, self.trino, Registrations(self.store, metastore), clock=lambda: self.now)
 
     def runs(self, count: int = 1) -> int:
@@ -110,7 +107,6 @@ class RegistrarFixture:
         self.store.put(f"{table}/_delta_log/{0:020}.json", b'{"commitInfo": {}}\n')
 
     def remove(self, table: CatalogTable) -> None:
-        """Take a table away."""
         folder = Path(self.location.uri.removeprefix("file://")) / str(table)
         (folder / "_delta_log" / f"{0:020}.json").unlink()
         (folder / "_delta_log").rmdir()
@@ -119,7 +115,6 @@ class RegistrarFixture:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> RegistrarFixture:
-    """A lakehouse with one table."""
     scene = RegistrarFixture(tmp_path)
     scene.make(EVENTS)
     return scene

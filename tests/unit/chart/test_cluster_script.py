@@ -24,24 +24,20 @@ class Machine:
 
     @property
     def folder(self) -> Path:
-        """Where the cluster is."""
         return self.root / "cluster"
 
     def install(self, *programs: str) -> None:
-        """Install fakes."""
         for each in programs:
             (self.root / "bin" / each).write_text(FAKE)
             (self.root / "bin" / each).chmod(0o755)
 
     def cluster(self, verb: str, *images: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run cluster.sh."""
         environment = {"PATH": f"{self.root / 'bin'}:/usr/bin:/bin", "LOG": str(self.root / "log"), **variables}
         command = (str(REPOSITORY / "deploy/kubernetes/cluster.sh"), verb, str(self.folder), *images)
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     @property
     def log(self) -> list[str]:
-        """The calls so far."""
         return (self.root / "log").read_text().splitlines()
 
 

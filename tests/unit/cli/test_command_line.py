@@ -36,7 +36,6 @@ def gamelake(*arguments: str, folder: Path = REPOSITORY) -> "subprocess.Complete
 
 @pytest.fixture
 def no_docker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """There is no command `docker`."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     (tmp_path / "docker").write_text("#!/bin/sh\necho 'there is no engine' >&2\nexit 1\n")
     (tmp_path / "docker").chmod(0o755)

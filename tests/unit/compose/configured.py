@@ -73,7 +73,6 @@ class Service:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Its variables."""
         return {name: str(value) for name, value in (self.raw.get("environment") or {}).items()}
 
     @property
@@ -84,7 +83,6 @@ class Service:
 
     @property
     def waits_for(self) -> dict[str, str]:
-        """Its dependencies with their conditions."""
         return {name: str(each["condition"]) for name, each in (self.raw.get("depends_on") or {}).items()}
 
     @property
@@ -94,7 +92,6 @@ class Service:
 
     @property
     def secrets(self) -> set[str]:
-        """The secrets that are mounted."""
         return {str(each["source"]) for each in self.raw.get("secrets") or ()}
 
     @property

@@ -58,7 +58,6 @@ class Diagnosis:
     lines: list[str]
 
     def about(self, need: str) -> str:
-        """The line of one requirement."""
         (line,) = [line for line in self.lines if line.split()[1] == f"{need}:"]
         return line
 

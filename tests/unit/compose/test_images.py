@@ -38,7 +38,6 @@ class Builds:
 
     @property
     def steps(self) -> list[str]:
-        """What the engine noted."""
         log = self.folder / "log"
         return log.read_text().splitlines() if log.exists() else []
 
@@ -57,7 +56,6 @@ class Builds:
 
 @pytest.fixture
 def builds(tmp_path: Path) -> Builds:
-    """A checkout with the script."""
     (tmp_path / "compose").mkdir()
     for name in ("images.sh", "read_env.sh", ".env"):
         shutil.copy(COMPOSE / name, tmp_path / "compose")

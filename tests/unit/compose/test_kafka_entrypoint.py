@@ -37,11 +37,9 @@ class Image:
     folder: Path
 
     def secret(self, user: str, text: str) -> None:
-        """Mount a secret."""
         (self.folder / "secrets" / f"kafka-{user}").write_text(text)
 
     def start(self, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run the entrypoint."""
         environment = {
             "PATH": "/usr/bin:/bin",
             "JAVA_HOME": str(self.folder / "jdk"),
@@ -75,7 +73,6 @@ class Image:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Image:
-    """An image with two users."""
     java = tmp_path / "jdk" / "bin" / "java"
     for folder in (java.parent, tmp_path / "data", tmp_path / "secrets"):
         folder.mkdir(parents=True)

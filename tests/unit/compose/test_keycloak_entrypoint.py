@@ -41,7 +41,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def realm(folder: Path) -> dict[str, Any]:
-    """The realm that Keycloak imports."""
     made: dict[str, Any] = json.loads((folder / "data/import/realm.json").read_text())
     return made
 

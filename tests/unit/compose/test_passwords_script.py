@@ -36,7 +36,6 @@ class Passwords:
         return log.read_text().splitlines() if log.exists() else []
 
     def run(self, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run the script."""
         environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "LOG": str(self.folder / "log"), **variables}
         command = (str(self.folder / "compose/passwords.sh"),)
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -53,7 +53,6 @@ class Checkout:
     folder: Path
 
     def rotate(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run the script."""
         environment = {
             "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
             "LOG": str(self.folder / "log"),
@@ -69,7 +68,6 @@ class Checkout:
         return log.read_text().splitlines() if log.exists() else []
 
     def secrets(self) -> dict[str, str]:
-        """The secrets by their names."""
         return {file.name: file.read_text().strip() for file in (self.folder / "secrets").iterdir()}
 
 

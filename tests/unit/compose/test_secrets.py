@@ -75,11 +75,9 @@ class Secrets:
         file.write_text(content)
 
     def contents(self) -> dict[str, str]:
-        """All secrets by name."""
         return {str(file.relative_to(self.directory)): file.read_text() for file in self.files()}
 
     def files(self) -> list[Path]:
-        """The file of each secret."""
         return [path for path in self.directory.rglob("*") if path.is_file()]
 
 

@@ -30,7 +30,6 @@ class Container:
         return dict(line.split(" ", 1) for line in Path(file).read_text().splitlines() if line)
 
     def output(self, *command: str, **variables: str) -> str:
-        """What the container's command prints."""
         environment = {
             "PATH": f"{self.programs}:/usr/bin:/bin",
             "SPARK_HOME": "/opt/spark",

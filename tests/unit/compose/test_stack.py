@@ -27,7 +27,6 @@ class Checkout:
     folder: Path
 
     def run(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run the script."""
         environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "LOG": str(self.log), **variables}
         command = (str(self.folder / "compose" / "stack.sh"), *arguments)
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -85,7 +85,6 @@ def a_batch(number: int) -> BatchFigures:
 
 
 def a_game(name: str = "Archery Duel") -> GameFigures:
-    """A game of ninety rows."""
     return GameFigures(
         game=name,
         table="silver/archery_duel_events",
@@ -125,7 +124,6 @@ def some_gateway(batches: int) -> GatewayFigures:
 
 
 def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0) -> Summary:
-    """A run in figures."""
     taken = tuple(a_batch(number) for number in range(batches))
     return Summary(
         asked=RunParameters(

@@ -124,7 +124,6 @@ class OpenTags(HTMLParser):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Close the innermost tag."""
         assert self.open.pop() == tag
 
 

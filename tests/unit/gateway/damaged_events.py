@@ -28,7 +28,6 @@ def message_of(event: dict[str, Any]) -> Message:
 
 
 def protobuf_body(*events: dict[str, Any]) -> bytes:
-    """The events as a Protobuf body."""
     return joined(PROTOBUF, [message_of(event).SerializeToString(deterministic=True) for event in events])
 
 

@@ -194,13 +194,11 @@ class AwayVault(SqliteVault):
     away = False
 
     def find(self, tokens: Sequence[bytes]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
         if self.away:
             raise VaultUnavailableError("away")
         return super().find(tokens)
 
     def take(self, players: Sequence[StoredPlayer], data: Sequence[SealedData]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
         if self.away:
             raise VaultUnavailableError("away")
         return super().take(players, data)

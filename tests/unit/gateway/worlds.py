@@ -50,7 +50,6 @@ class Body:
     events: Sequence[bytes]
 
     def content(self) -> bytes:
-        """Give the body as it is sent."""
         return joined(self.content_type, self.events)
 
     def batch(self) -> EventBatch:
@@ -111,14 +110,12 @@ class FaultyVault(SqliteVault):
     plan: deque[Answer] = deque()  # noqa: RUF012 # a world sets its own
 
     def find(self, tokens: Sequence[bytes]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
         answer = self._next()
         found = super().find(tokens)
         self._fail_if(answer is Answer.UNANSWERED)
         return found
 
     def take(self, players: Sequence[StoredPlayer], data: Sequence[SealedData]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
         answer = self._next()
         taken = super().take(players, data)
         self._fail_if(answer is Answer.UNANSWERED)

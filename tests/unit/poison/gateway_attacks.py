@@ -78,7 +78,6 @@ class _Kafka:
         self._reports: list[Callable[[], None]] = []
 
     def produce_batch(self, _topic: str, batch: Sequence[Record], on_delivery: Callable[[object, object], None]) -> int:
-        """See confluent_kafka."""
         error = "no answer" if self._unconfirmed > 0 else None
         self._unconfirmed -= 1
         if error is None:
@@ -87,7 +86,6 @@ class _Kafka:
         return len(batch)
 
     def poll(self, _seconds: float) -> int:
-        """See confluent_kafka."""
         reports, self._reports = self._reports, []
         for report in reports:
             report()

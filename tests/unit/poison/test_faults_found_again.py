@@ -44,7 +44,6 @@ class Attacks:
     check: Callable[[Any, Path], None]
 
     def attack(self, case: Any) -> None:  # noqa: ANN401 # any attack
-        """Run one attack."""
         with TemporaryDirectory() as folder:
             self.check(case, Path(folder))
 

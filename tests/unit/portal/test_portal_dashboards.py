@@ -11,7 +11,6 @@ NAN = float("nan")
 
 
 def panel(title: str) -> DashboardPanel:
-    """The first panel with a title."""
     return next(each for each in PANELS if each.title == title)
 
 

@@ -47,7 +47,6 @@ class Figures:
     """An overview with one service that does not respond."""
 
     def overview(self) -> Overview:
-        """The same at each call."""
         return Overview((ServiceHealth("kafka", is_healthy=True), ServiceHealth("gateway", is_healthy=False)), ())
 
 
@@ -64,7 +63,6 @@ class Elements(HTMLParser):
         assert self._open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note it."""
         self.found.append((tag, dict(attrs)))
         if tag not in self.EMPTY:
             self._open.append(tag)
@@ -103,7 +101,6 @@ def app(settings: PortalSettings) -> PortalApp:
 
 
 def get(portal: PortalApp, address: str, headers: Mapping[str, str] = OWN) -> PortalResponse:
-    """The response to a GET request."""
     path, _, query = address.partition("?")
     return portal.respond("GET", path, headers, query=query)
 

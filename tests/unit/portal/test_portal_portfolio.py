@@ -29,7 +29,6 @@ NO_FIGURES = Overview((), ())
 
 
 def page(portfolio: Portfolio = PORTFOLIO, game: str = "", overview: Overview = NO_FIGURES) -> str:
-    """The first page."""
     return Home(overview=overview, portfolio=portfolio, game=game).page(PortalTemplates())
 
 
@@ -144,7 +143,6 @@ def test_an_error_of_the_reading_ends_the_waiting(error: Exception) -> None:
 
 
 def stream(name: str, seconds: float | None) -> StreamFigures:
-    """A stream that runs."""
     return StreamFigures(stream=name, is_up=True, seconds_behind=seconds)
 
 

@@ -33,7 +33,6 @@ class FakeRegistry:
     asked: list[int] = field(default_factory=list)
 
     def source(self, schema_id: int) -> SchemaSource:
-        """Answer as `Registry` does."""
         self.asked.append(schema_id)
         if self.is_down:
             raise RegistryUnavailableError("the registry can't be reached")

@@ -32,7 +32,6 @@ RECORD = (TopicRange(partition=2, first=105, last=105),)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """An empty lakehouse."""
     return Store(Location(uri=tmp_path.as_uri()))
 
 
@@ -151,7 +150,6 @@ class ReportedSteps:
         self.steps: list[CompletedStep] = []
 
     def report(self, taken: CompletedStep) -> None:
-        """Remember it."""
         self.steps.append(taken)
 
 

@@ -18,7 +18,6 @@ class StandingTopic:
         return TOPIC_ID
 
     def batch(self, planning: object, _: object) -> object:
-        """What the decider gets."""
         return planning
 
 

@@ -25,7 +25,6 @@ class OneRecordNoTable:
         return Decision((OffsetRange(partition=0, first=0, last=0, records=1),), (), {}, {}, ())
 
     def learn(self, columns: object) -> bool:
-        """Keep the columns."""
         del columns
         return False
 

@@ -78,7 +78,6 @@ class Deduplicated:
 
     @property
     def files(self) -> list[str]:
-        """The files of the window that are there."""
         return self.lakehouse.store.paths(events_folder(STREAM))
 
 

@@ -105,7 +105,6 @@ def ids(store: Store, table: str) -> Counter[str]:
 
 
 def rows_in(store: Store, path: str) -> list[str]:
-    """The events of a file."""
     ids: list[str] = pq.read_table(pa.BufferReader(store.get(path) or b""), columns=["event_id"])[
         "event_id"
     ].to_pylist()

@@ -58,7 +58,6 @@ class Lake:
         )
 
     def start(self) -> BatchCommits:
-        """A new process."""
         return BatchCommits(self.stream, stream_tables(self.location))
 
     def set_features(self, *features: str) -> None:

@@ -41,7 +41,6 @@ class KillingRecords(RecordsInProcess):
     """Records whose tasks are killed by each poisonous one that they decode."""
 
     def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
-        """See `BatchRecords`."""
         skipped = cast("Any", task).plan.skipped
         for each in (record for records in self.tasks for record in records):
             if each.value == POISON and not any(other.has(each.partition, each.offset) for other in skipped):
@@ -147,7 +146,6 @@ class UnreachableRecords(RecordsInProcess):
     """Records that Kafka does not return."""
 
     def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
-        """See `BatchRecords`."""
         raise KafkaUnavailableError("no broker")
 
 

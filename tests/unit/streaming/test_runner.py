@@ -22,19 +22,15 @@ class Throwable:
     cause: "Throwable | None" = None
 
     def getClass(self) -> "Throwable":  # noqa: N802 # Java's name
-        """What has the name."""
         return self
 
     def getName(self) -> str:  # noqa: N802 # Java's name
-        """The name of the class."""
         return self.name
 
     def getCondition(self) -> str:  # noqa: N802 # Spark's name
-        """The condition."""
         return self.condition
 
     def getCause(self) -> "Throwable | None":  # noqa: N802 # Java's name
-        """The cause, if there is one."""
         return self.cause
 
 
@@ -65,7 +61,6 @@ class Batches:
 
     @contextmanager
     def between_batches(self) -> Iterator[None]:
-        """Note it."""
         self.between = True
         yield
 

@@ -55,7 +55,6 @@ class EventsDecider:
         return Decision((taken,), (entry,) if new else (), {}, {"archery": len(records) - len(new)}, ())
 
     def learn(self, columns: object) -> bool:
-        """Keep the columns."""
         del columns
         return False
 
@@ -101,7 +100,6 @@ def ids_of(store: Store, stream: str) -> list[str]:
 
 
 def rows(folder: Path) -> Counter[str]:
-    """The events of the table."""
     table = open_table(location_of(folder), SILVER_EVENTS)
     return Counter(pa.table(table.to_pyarrow_table()).column("event_id").to_pylist())
 

@@ -41,7 +41,6 @@ class ScoreDecider:
         self.decisions = 0
 
     def decide(self, records: object, planned: object, plan: object) -> Decision:
-        """Write the row."""
         del records, planned, plan
         self.decisions += 1
         file = write_rows(self._store, TABLE, self._rows, {})

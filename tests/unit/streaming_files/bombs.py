@@ -29,7 +29,6 @@ def _compressed(row: bytes, size: int) -> bytes:
 
 
 def parquet_of(columns: dict[str, pa.Array]) -> bytes:
-    """Return a Parquet file of some columns."""
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink, compression="zstd", store_schema=False)
     return sink.getvalue()

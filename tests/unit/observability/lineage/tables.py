@@ -12,7 +12,6 @@ from gamelake.objects.store import Location
 
 
 def lake(folder: Path) -> Location:
-    """An empty lakehouse."""
     return Location(uri=f"file://{folder / 'lake'}")
 
 

@@ -30,7 +30,6 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Location:
 
 
 def pictures(page: str) -> dict[LineageView, ET.Element]:
-    """The two pictures of a page."""
     found = [ET.fromstring(text) for text in re.findall(r"<svg .*?</svg>", page, re.DOTALL)]  # noqa: S314 # our own
     return {LineageView(svg.attrib["class"]): svg for svg in found}
 

@@ -29,7 +29,6 @@ class Query:
         self.telemetry = StreamTelemetry(observed, self.registry, Heartbeat(heartbeat))
 
     def take(self, manifest: BatchManifest) -> None:
-        """Commit a batch."""
         self.telemetry.batch_committed(manifest, decide_seconds=0.7, commit_seconds=0.2)
 
     def poll(self, end: int) -> None:

@@ -25,7 +25,6 @@ from tests.answers.trino_results import (
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Location, Relations]:
-    """A table of three rows."""
     return make_rows(str(tmp_path_factory.mktemp("lake")))
 
 
