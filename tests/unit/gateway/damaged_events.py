@@ -31,6 +31,11 @@ def protobuf_body(*events: dict[str, Any]) -> bytes:
     return joined(PROTOBUF, [message_of(event).SerializeToString(deterministic=True) for event in events])
 
 
+def written(content_type: str, event: dict[str, Any]) -> bytes:
+    """The event as a message or a text."""
+    return message_of(event).SerializeToString() if content_type == PROTOBUF else json.dumps(event).encode()
+
+
 def joined(content_type: str, events: Sequence[bytes]) -> bytes:
     """A body of the texts or messages of events."""
     return b"".join(map(delimited, events)) if content_type == PROTOBUF else b'{ "events": [%s]}' % b" ,".join(events)

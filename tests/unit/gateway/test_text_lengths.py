@@ -15,7 +15,7 @@ from services.gateway.events.columns import handler_of
 from services.gateway.events.preparation import PreparedBatch, UnknownPlayers
 from services.gateway.events.text_lengths import TextLengthCheck
 from services.gateway.events.validation import JSON, PROTOBUF
-from tests.unit.gateway.damaged_events import joined, message_of
+from tests.unit.gateway.damaged_events import joined, message_of, written
 from tests.unit.gateway.events import an_event, batch_of, cache_of, columnar_preparer, contract, row_preparer, submitted
 from tests.unit.properties import examples
 
@@ -95,10 +95,7 @@ def test_an_event_with_a_text_that_is_too_long_is_rejected_before_the_vault_sees
 ) -> None:
     long = an_event(**TEXTS[field]("x" * (contract().lengths.of(field) + 1)))
     good = an_event(gamer_id="neighbour")
-    events = [
-        message_of(event).SerializeToString() if content_type == PROTOBUF else json.dumps(event).encode()
-        for event in (long, good)
-    ]
+    events = [written(content_type, event) for event in (long, good)]
     batch, cache = batch_of(joined(content_type, events), content_type), cache_of(10)
 
     assert columnar_preparer(cache).prepare([batch]) == [None]
