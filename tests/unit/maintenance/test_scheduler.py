@@ -15,7 +15,6 @@ from gamelake.maintenance.run_records import TaskRecords, WorkDone
 from gamelake.maintenance.scheduler import Scheduler
 from gamelake.objects.store import Store
 from tests.support.logged import logged
-from tests.support.player_tables import store_in
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 PACK = ScheduledTask(name="pack", when="every 1 hours", job="compact")
@@ -44,11 +43,6 @@ class Runs:
         self.names.append(scheduled.name)
         self._during(scheduled)
         return ProgramRun(WorkDone(compacted_files=7), 1.5, "ended with 1" if scheduled.name in self.failing else "")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return store_in(tmp_path)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -29,7 +28,7 @@ from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from tests.support.eventually import eventually
 from tests.support.interrupted_store import InterruptedStore
-from tests.support.player_tables import SILVER, an_entry, append, players_in, store_in
+from tests.support.player_tables import SILVER, an_entry, append, players_in
 from tests.support.silver_events import BEGINNING, Event, Silver
 
 ANNA, BEN = "a" * 32, "b" * 32
@@ -38,17 +37,6 @@ OLD = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 AN_HOUR = timedelta(hours=1)
 # Without heartbeats; and of a process that takes over from another one without them.
 STALLED, IMPATIENT = LeaseTiming(renew=1_000), LeaseTiming(patience=0.1, poll=0.01)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return store_in(tmp_path)
-
-
-@pytest.fixture
-def tables(store: Store) -> Iterator[DeltaTables]:
-    with DeltaTables(store.location) as opened:
-        yield opened
 
 
 def compact(store: Store) -> None:

@@ -24,16 +24,11 @@ from gamelake.recovery.restore import RestoredTable, TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.scans.player_rows import PlayerFilter
 from tests.support.eventually import eventually
-from tests.support.player_tables import BRONZE, SILVER, add_stream, an_entry, append, players_in, store_in
+from tests.support.player_tables import BRONZE, SILVER, add_stream, an_entry, append, players_in
 
 ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32
 REPOSITORY = Path(__file__).parents[3]
 NAME = SILVER.name
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return store_in(tmp_path)
 
 
 @pytest.fixture

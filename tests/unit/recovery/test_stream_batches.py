@@ -1,6 +1,5 @@
 """A batch is named by its stream and its id, and its records are found by its manifest."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,12 +32,6 @@ def store(tmp_path: Path) -> Store:
     add_stream(store, EVENTS, "events")
     add_stream(store, FILES, "files")
     return store
-
-
-@pytest.fixture
-def tables(store: Store) -> Iterator[DeltaTables]:
-    with DeltaTables(store.location) as opened:
-        yield opened
 
 
 def append(tables: DeltaTables, store: Store, *transactions: tuple[str, int]) -> None:

@@ -24,7 +24,7 @@ from gamelake.recovery.replay.runs import replay_run
 from gamelake.recovery.stuck_decisions import StuckDecisions
 from gamelake.streaming.driver.runner import finish_last_batch
 from gamelake.streaming.driver.stream import Stream
-from tests.unit.streaming.streams import TOPIC, TOPIC_ID, location_of
+from tests.unit.streaming.streams import TOPIC, TOPIC_ID
 from tests.unit.streaming.streams import decide as settle
 
 TABLE, OTHER = "silver/chess_events", "silver/events"
@@ -37,11 +37,6 @@ def entry(store: Store, table: str, *events: str, **score: pa.DataType) -> Table
     rows = pa.table(columns)
     file = write_rows(store, table, rows, {})
     return TableFiles(table=table, partition_by=(), schema=delta_schema_json(rows.schema), files=(file,))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(location_of(tmp_path))
 
 
 @pytest.fixture

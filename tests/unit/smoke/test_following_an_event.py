@@ -16,7 +16,7 @@ from gamelake.delta.log.codec import entry_path
 from gamelake.delta.table_files import TableFiles
 from gamelake.ledger.manifests import BatchManifest, Manifests, OffsetRange
 from gamelake.model.errors import SettingsError
-from gamelake.objects.store import Location, Store
+from gamelake.objects.store import Store
 from gamelake.trino import TrinoAccess
 from tools.smoke.commits import BatchFinder, CommitFinder, TopicRange, between, check_tables
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, leaked_values
@@ -28,11 +28,6 @@ from tools.smoke.trino import event_statement
 STREAM = "ingest_events"
 TABLE = "silver/archery_duel_events"
 RECORD = (TopicRange(partition=2, first=105, last=105),)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(Location(uri=tmp_path.as_uri()))
 
 
 def a_batch(batch_id: int, partition: int, first: int, last: int, generation: int = 1) -> BatchManifest:

@@ -77,11 +77,6 @@ def silver(store: Store, *ids: str, game: str = "Archery") -> TableFiles:
     return TableFiles(table=SILVER_EVENTS, partition_by=(), schema="{}", files=(file,))
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(Location(uri=f"file://{tmp_path}"))
-
-
 def known(other: ConcurrentFilesStream | ReplayedEvents) -> set[str]:
     return {file.path for taken in other.taken for file in taken.files}
 

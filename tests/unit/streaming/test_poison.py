@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import log2
-from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
@@ -46,11 +45,6 @@ class KillingRecords(RecordsInProcess):
             if each.value == POISON and not any(other.has(each.partition, each.offset) for other in skipped):
                 raise RuntimeError("the Python worker exited unexpectedly")
         return super().reports(task, tasks)
-
-
-@pytest.fixture
-def lakehouse(tmp_path: Path) -> TaskLakehouse:
-    return TaskLakehouse(tmp_path)
 
 
 @pytest.fixture

@@ -35,12 +35,6 @@ from tests.unit.streaming.tasks import (
     numbered,
 )
 
-
-@pytest.fixture
-def lakehouse(tmp_path: Path) -> TaskLakehouse:
-    return TaskLakehouse(tmp_path)
-
-
 _KINDS = {
     "kart": a_record(1),
     "kart of version 2": a_record(2, purchase={"productId": "gem"}),

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Self, cast
 
 import pyarrow as pa
@@ -70,11 +69,6 @@ class Notifications:
     def part(self, ranges: Sequence[PartitionRange]) -> Self:
         (only,) = ranges
         return replace(self, records=[each for each in self.records if only.start <= each.offset < only.end])
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> FileRuns:
-    return FileRuns(tmp_path)
 
 
 def deciding(runs: FileRuns, rules: RulesInForce | None = None) -> PoisonAvoidingDecider[Any]:
