@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import add_program
 from tests.unit.chart.rendering import REPOSITORY
 
 IMAGES = ("gamelake/kafka:1", "gamelake/spark:1")
@@ -28,8 +29,7 @@ class Machine:
 
     def install(self, *programs: str) -> None:
         for each in programs:
-            (self.root / "bin" / each).write_text(FAKE)
-            (self.root / "bin" / each).chmod(0o755)
+            add_program(self.root / "bin" / each, FAKE)
 
     def cluster(self, verb: str, *images: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         environment = {"PATH": f"{self.root / 'bin'}:/usr/bin:/bin", "LOG": str(self.root / "log"), **variables}

@@ -28,6 +28,13 @@ OFFICIAL_OBSERVABILITY = "compose.official.observability.yaml"
 OWN_MIXES = ((CORE,), (CORE, SERVING, OBSERVABILITY, QUALITY), (CORE, SERVING, OBSERVABILITY, QUALITY, GRAFANA))
 
 
+def copy_scripts(checkout: Path, *names: str) -> None:
+    """Copy some of the stack's scripts and settings into another checkout."""
+    (checkout / "compose").mkdir(exist_ok=True)
+    for name in names:
+        shutil.copy(COMPOSE / name, checkout / "compose")
+
+
 def official(mix: tuple[str, ...]) -> tuple[str, ...]:
     """The same mix with the projects' own images."""
     return (*mix, OFFICIAL, *([OFFICIAL_OBSERVABILITY] if OBSERVABILITY in mix else []))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE
 
 # It notes each removal and lists what the variables say.
@@ -63,10 +64,7 @@ KEPT = ["jars", "java", "registry", "stamps"]
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """A checkout where the demo and the stack have run."""
-    docker = tmp_path / "bin" / "docker"
-    docker.parent.mkdir()
-    docker.write_text(FAKE_DOCKER)
-    docker.chmod(0o755)
+    add_program(tmp_path / "bin" / "docker", FAKE_DOCKER)
     for name in ("demo", *KEPT):
         (tmp_path / "build" / name).mkdir(parents=True)
         (tmp_path / "build" / name / "file").touch()

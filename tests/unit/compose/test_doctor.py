@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE, OWN_MIXES, has_compose, services
 from tests.unit.compose.configured import CORE as CORE_FILE
 
@@ -98,10 +99,7 @@ class Machine:
 def machine(tmp_path: Path) -> Machine:
     """A good machine, and a small stack."""
     for name, text in (("docker", FAKE_DOCKER), ("df", FAKE_DF)):
-        program = tmp_path / "bin" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(text)
-        program.chmod(0o755)
+        add_program(tmp_path / "bin" / name, text)
     (tmp_path / "compose.yaml").write_text(CORE)
     (tmp_path / "compose.observability.yaml").write_text(MORE)
     (tmp_path / ".env").write_text(SETTINGS)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE
 
 # Notes when each build begins and ends. $FAILING fails; $HANGING ends once $UNTIL has begun.
@@ -60,8 +61,7 @@ def builds(tmp_path: Path) -> Builds:
     for name in ("images.sh", "read_env.sh", ".env"):
         shutil.copy(COMPOSE / name, tmp_path / "compose")
     (tmp_path / "requirements.lock").touch()
-    (tmp_path / "docker").write_text(FAKE_DOCKER)
-    (tmp_path / "docker").chmod(0o755)
+    add_program(tmp_path / "docker", FAKE_DOCKER)
     return Builds(tmp_path)
 
 

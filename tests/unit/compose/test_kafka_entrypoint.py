@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_cer
 
 from services.provision.certificates import CertificateDirectory
 from services.provision.provisioning import ChangeLog
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE
 
 # Instead of a JVM: notes how it was called, and formats as Kafka's tool does.
@@ -73,11 +74,9 @@ class Image:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Image:
-    java = tmp_path / "jdk" / "bin" / "java"
-    for folder in (java.parent, tmp_path / "data", tmp_path / "secrets"):
-        folder.mkdir(parents=True)
-    java.write_text(FAKE_JAVA)
-    java.chmod(0o755)
+    for name in ("data", "secrets"):
+        (tmp_path / name).mkdir()
+    add_program(tmp_path / "jdk/bin/java", FAKE_JAVA)
     image = Image(tmp_path)
     image.secret("admin", "username=admin\npassword=first-secret\n")
     image.secret("metrics", "third-secret")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE
 
 # Instead of the container: notes how it was called, and prints a line for each user.
@@ -55,10 +56,7 @@ def passwords(tmp_path: Path) -> Passwords:
     (secrets / "object-store-metrics").write_text(
         "aws_access_key_id = gamelake-metrics\naws_secret_access_key = secret-of\n"
     )
-    docker = tmp_path / "bin/docker"
-    docker.parent.mkdir()
-    docker.write_text(FAKE_DOCKER)
-    docker.chmod(0o755)
+    add_program(tmp_path / "bin/docker", FAKE_DOCKER)
     return Passwords(tmp_path)
 
 

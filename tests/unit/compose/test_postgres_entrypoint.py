@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE
 
 # A cluster's parts, each with the number of the run that made it: those of two runs must not be mixed.
@@ -76,10 +77,7 @@ def image(tmp_path: Path) -> Image:
     (tmp_path / "data").mkdir()
     (tmp_path / "postgres-password").write_text("p")
     for name, text in PROGRAMS.items():
-        program = tmp_path / "bin" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(text)
-        program.chmod(0o755)
+        add_program(tmp_path / "bin" / name, text)
     return Image(tmp_path)
 
 

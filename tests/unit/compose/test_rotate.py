@@ -1,13 +1,13 @@
 """`make rotate` replaces a secret where it is kept, then restarts the containers that have it, and no others."""
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.unit.compose.configured import COMPOSE
+from tests.support.programs import add_program
+from tests.unit.compose.configured import copy_scripts
 
 # Three containers, by their mounts; each note of a restart goes to $LOG.
 DOCKER = """#!/bin/bash
@@ -74,10 +74,8 @@ class Checkout:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """The script, with two secrets."""
-    for name in ("compose", "bin", "secrets"):
-        (tmp_path / name).mkdir()
-    for name in ("rotate.sh", "read_env.sh"):
-        shutil.copy(COMPOSE / name, tmp_path / "compose")
+    (tmp_path / "secrets").mkdir()
+    copy_scripts(tmp_path, "rotate.sh", "read_env.sh")
     fakes = {
         "bin/docker": DOCKER,
         "compose/secrets.sh": SECRETS,
@@ -85,8 +83,7 @@ def checkout(tmp_path: Path) -> Checkout:
         "compose/certificates.sh": STEP,
     }
     for name, text in fakes.items():
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+        add_program(tmp_path / name, text)
     for name in ("kafka-ingest", "kafka-admin", "spark-rpc", "grafana-password"):
         (tmp_path / "secrets" / name).write_text("old")
     return Checkout(tmp_path)

@@ -18,31 +18,14 @@ from tests.unit.compose.configured import COMPOSE, ON_A_FULL_DISK
 GAMES = COMPOSE.parent / "contracts" / "games.yaml"
 
 KAFKA = (
-    "kafka-admin",
-    "kafka-ingest",
-    "kafka-ingest-events",
-    "kafka-live-ops",
-    "kafka-offers",
-    "kafka-simulator",
-    "kafka-maintenance",
-    "kafka-object-store",
-    "kafka-delivery",
-    "kafka-trino",
-    "kafka-audit",
-)
+    "kafka-admin", "kafka-ingest", "kafka-ingest-events", "kafka-live-ops", "kafka-offers", "kafka-simulator",
+    "kafka-maintenance", "kafka-object-store", "kafka-delivery", "kafka-trino", "kafka-audit",
+)  # fmt: skip
 OBJECT_STORE = (
-    "object-store-root",
-    "object-store-ingest-events",
-    "object-store-serving",
-    "object-store-privacy",
-    "object-store-trino",
-    "object-store-catalog",
-    "object-store-maintenance",
-    "object-store-delivery",
-    "object-store-uploads",
-    "object-store-audit",
-    "object-store-metrics",
-)
+    "object-store-root", "object-store-ingest-events", "object-store-serving", "object-store-privacy",
+    "object-store-trino", "object-store-catalog", "object-store-maintenance", "object-store-delivery",
+    "object-store-uploads", "object-store-audit", "object-store-metrics",
+)  # fmt: skip
 POSTGRES = ("postgres-registry", "postgres-vault")
 KEYS = ("ingest-keys/keys.yaml", "vault-keys")
 SECRET = re.compile(r"[0-9a-f]{48}|[A-Za-z0-9+/]{43}=")

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_cer
 
 from services.provision.certificates import CertificateDirectory
 from services.provision.provisioning import ChangeLog
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE
 
 
@@ -43,11 +44,7 @@ class Container:
 
     def add_program(self, name: str, script: str) -> Path:
         """Put a program where the image looks for the container's command."""
-        self.programs.mkdir(parents=True)
-        program = self.programs / name
-        program.write_text(f"#!/bin/bash\n{script}\n")
-        program.chmod(0o755)
-        return program
+        return add_program(self.programs / name, f"#!/bin/bash\n{script}\n")
 
 
 @pytest.fixture

@@ -5,16 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A compose directory and a fake docker that lists the services of `$RUNNING`."""
-    docker = tmp_path / "bin" / "docker"
-    docker.parent.mkdir()
-    docker.write_text('#!/bin/bash\nprintf "%s\\n" $RUNNING\n')
-    docker.chmod(0o755)
+    add_program(tmp_path / "bin" / "docker", '#!/bin/bash\nprintf "%s\\n" $RUNNING\n')
     text = (COMPOSE / ".env").read_text()
     (tmp_path / ".env").write_text(text)
     return tmp_path
