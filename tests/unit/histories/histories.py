@@ -34,21 +34,13 @@ from tests.unit.histories.operations import (
 )
 
 _BATCH_STEPS = (
-    Failpoint.BEFORE_FILES,
-    Failpoint.AFTER_FILES,
-    Failpoint.AFTER_SETTLE_RECORD,
-    Failpoint.AFTER_MANIFEST,
-    Failpoint.AFTER_TABLE_COMMIT,
-    Failpoint.AFTER_COMMITS,
-)
+    Failpoint.BEFORE_FILES, Failpoint.AFTER_FILES, Failpoint.AFTER_SETTLE_RECORD, Failpoint.AFTER_MANIFEST,
+    Failpoint.AFTER_TABLE_COMMIT, Failpoint.AFTER_COMMITS,
+)  # fmt: skip
 _ERASURE_STEPS = (
-    Failpoint.AFTER_ERASURE_REQUEST,
-    Failpoint.AFTER_FORGETTING,
-    Failpoint.AFTER_ERASED_FILES,
-    Failpoint.AFTER_ERASED_TABLE,
-    Failpoint.AFTER_PURGE_PLAN,
-    Failpoint.AFTER_PURGED_FILE,
-)
+    Failpoint.AFTER_ERASURE_REQUEST, Failpoint.AFTER_FORGETTING, Failpoint.AFTER_ERASED_FILES,
+    Failpoint.AFTER_ERASED_TABLE, Failpoint.AFTER_PURGE_PLAN, Failpoint.AFTER_PURGED_FILE,
+)  # fmt: skip
 REPLAY_STEPS = (
     Failpoint.AFTER_FILES,
     Failpoint.AFTER_MANIFEST,

@@ -35,13 +35,9 @@ from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
 ANNA = ("--game", GAME, "--player", "anna")
 AT_ONCE = ("--purge", "--grace-seconds", "0", "--force", "--yes")
 STEPS = (
-    Failpoint.AFTER_ERASURE_REQUEST,
-    Failpoint.AFTER_FORGETTING,
-    Failpoint.AFTER_ERASED_FILES,
-    Failpoint.AFTER_ERASED_TABLE,
-    Failpoint.AFTER_PURGE_PLAN,
-    Failpoint.AFTER_PURGED_FILE,
-)
+    Failpoint.AFTER_ERASURE_REQUEST, Failpoint.AFTER_FORGETTING, Failpoint.AFTER_ERASED_FILES,
+    Failpoint.AFTER_ERASED_TABLE, Failpoint.AFTER_PURGE_PLAN, Failpoint.AFTER_PURGED_FILE,
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -12,15 +12,9 @@ from tests.unit.schemas.protos import varint
 
 _VARINT, _FIXED64, _LENGTH, _START, _END, _FIXED32 = range(6)
 _VARINTS = {
-    FieldDescriptor.TYPE_INT32,
-    FieldDescriptor.TYPE_INT64,
-    FieldDescriptor.TYPE_UINT32,
-    FieldDescriptor.TYPE_UINT64,
-    FieldDescriptor.TYPE_SINT32,
-    FieldDescriptor.TYPE_SINT64,
-    FieldDescriptor.TYPE_BOOL,
-    FieldDescriptor.TYPE_ENUM,
-}
+    FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_UINT64,
+    FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_BOOL, FieldDescriptor.TYPE_ENUM,
+}  # fmt: skip
 _WIRE = (
     dict.fromkeys(_VARINTS, _VARINT)
     | dict.fromkeys(
