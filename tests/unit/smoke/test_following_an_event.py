@@ -14,10 +14,11 @@ from gamelake.delta.commits import put_entry
 from gamelake.delta.data_files import DataFile
 from gamelake.delta.log.codec import entry_path
 from gamelake.delta.table_files import TableFiles
-from gamelake.ledger.manifests import BatchManifest, Manifests, OffsetRange
+from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.model.errors import SettingsError
 from gamelake.objects.store import Store
 from gamelake.trino import TrinoAccess
+from tests.support.manifests import a_manifest, offsets_of
 from tools.smoke.commits import BatchFinder, CommitFinder, TopicRange, between, check_tables
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, leaked_values
 from tools.smoke.event_trace import NEXT_COMMANDS, CompletedStep, EventTrace, NotYetError, Step, StepFailedError
@@ -33,17 +34,12 @@ RECORD = (TopicRange(partition=2, first=105, last=105),)
 def a_batch(batch_id: int, partition: int, first: int, last: int, generation: int = 1) -> BatchManifest:
     """A batch with some offsets of a partition and one row for the table."""
     file = DataFile(path=f"{batch_id}.parquet", size=1, rows=1, partition={}, statistics="{}")
-    return BatchManifest(
+    return a_manifest(
         stream=STREAM,
-        query_id="q",
         generation=generation,
         batch_id=batch_id,
-        topic="events",
-        topic_id="t",
-        written_at="2026-01-01T00:00:00+00:00",
-        offsets=(OffsetRange(partition=partition, first=first, last=last, records=last - first + 1),),
+        offsets=(offsets_of(first, last, partition),),
         tables=(TableFiles(table=TABLE, partition_by=(), schema="{}", files=(file,)),),
-        dead_letters={},
     )
 
 

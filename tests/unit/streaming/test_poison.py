@@ -114,11 +114,12 @@ def test_records_that_kill_each_task_are_dead_letters_and_all_others_are_rows(
     assert [each["offset"] for each in logged(caplog, "poison_found")] == [5, 21]
 
 
+class Killed(BaseException):
+    """The process is gone."""
+
+
 @pytest.mark.usefixtures("decoder_fails")
 def test_a_process_that_is_killed_by_a_batch_leaves_that_to_the_next_ones(lakehouse: TaskLakehouse) -> None:
-    class Killed(BaseException):
-        """The process is gone."""
-
     class DeadlyRecords(RecordsInProcess):
         def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
             if len(self.tasks) > 1:
@@ -136,6 +137,10 @@ def test_a_process_that_is_killed_by_a_batch_leaves_that_to_the_next_ones(lakeho
     assert (found.partition, found.first, found.last) == (0, 7, 7)
 
 
+def unreachable() -> None:
+    raise KafkaUnavailableError("no broker")
+
+
 class UnreachableRecords(RecordsInProcess):
     """Records that Kafka does not return."""
 
@@ -147,23 +152,17 @@ class UnreachableRecords(RecordsInProcess):
 def test_processes_that_outages_end_have_not_failed_because_of_records(
     lakehouse: TaskLakehouse, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def require_kafka() -> None:
-        raise KafkaUnavailableError("no broker")
-
     for _ in range(2):
         with pytest.raises(KafkaUnavailableError):
             avoiding(lakehouse)(UnreachableRecords(poisoned([])))
         with pytest.raises(KafkaUnavailableError):
-            avoiding(lakehouse, require_kafka)(RecordsInProcess(poisoned([7])))
+            avoiding(lakehouse, unreachable)(RecordsInProcess(poisoned([7])))
 
     assert avoiding(lakehouse)(RecordsInProcess(poisoned([]))).dead_letters == {}
     assert logged(caplog, "poison_searched") == []
 
 
 def test_an_outage_takes_no_earlier_failure_back(lakehouse: TaskLakehouse, caplog: pytest.LogCaptureFixture) -> None:
-    class Killed(BaseException):
-        """The process is gone."""
-
     class DeadlyRecords(RecordsInProcess):
         def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
             raise Killed
@@ -192,11 +191,8 @@ def test_a_decided_batch_has_no_failures_though_its_processes_end_before_they_se
 
 @pytest.mark.usefixtures("decoder_fails")
 def test_an_outage_of_kafka_dead_letters_nothing(lakehouse: TaskLakehouse) -> None:
-    def require_kafka() -> None:
-        raise KafkaUnavailableError("no broker")
-
     with pytest.raises(KafkaUnavailableError):
-        avoiding(lakehouse, require_kafka)(RecordsInProcess(poisoned([7])))
+        avoiding(lakehouse, unreachable)(RecordsInProcess(poisoned([7])))
 
     assert SkippedRecordsOfStream(lakehouse.store, "ingest").all(TOPIC_ID) == ()
 

@@ -28,6 +28,7 @@ from gamelake.privacy.erasure_records import ErasedTable, ErasureDone
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
 from gamelake.serving.gold.runner import FailedRefresh
+from tests.support.manifests import a_manifest
 from tests.unit.observability.lineage.tables import lake
 
 SPEC = AggregateSpec(
@@ -67,18 +68,7 @@ def batch(number: int, *entries: tuple[str, str, tuple[int, ...]]) -> BatchManif
         TableFiles(table=table, partition_by=(), schema=schema, files=(), schema_ids=ids)
         for table, schema, ids in entries
     )
-    return BatchManifest(
-        stream="s",
-        query_id="q",
-        generation=0,
-        batch_id=number,
-        topic="events",
-        topic_id="t",
-        written_at="",
-        offsets=(),
-        tables=tables,
-        dead_letters={},
-    )
+    return a_manifest(stream="s", batch_id=number, tables=tables)
 
 
 def test_only_a_batch_with_a_new_table_or_schema_emits_lineage() -> None:
