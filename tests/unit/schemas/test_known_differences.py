@@ -77,6 +77,7 @@ _DIFFERENCES = (
     Difference("a day without a year becomes 1970-01-01", _day(0, 12, 25), "day", date(1970, 1, 1)),
     Difference("a month without a day is its first day", _day(2024, 2, 0), "day", date(2024, 2, 1)),
     Difference("a number that the enum does not name is that number as text", _number(8, 7), "kind", "7"),
+    Difference("the largest unsigned number is a decimal", _number(9, 2**64 - 1), "large", Decimal(2**64 - 1)),
     Difference("a tag is taken modulo 2^32", varint(2**35 | 8) + varint(5), "number", 5),
     Difference(
         "a group that ends as another one is skipped all the same",
@@ -124,31 +125,22 @@ def test_a_number_that_a_closed_enum_does_not_name_is_that_number_as_text(syntax
     assert columns.to_pylist() == [{"kind": "7", "kinds": ["7"]}]
 
 
-@pytest.mark.parametrize(("seconds", "microseconds"), [(2**62, 2**63 - 1), (-(2**62), -(2**63))])
-def test_a_moment_beyond_64_bits_of_microseconds_is_the_last_one_they_hold(
-    seconds: int, microseconds: int, decoder: MessageDecoder
+@pytest.mark.parametrize(
+    ("column", "body", "number"),
+    [
+        ("moment", _bytes(6, _number(1, 2**62)), 2**63 - 1),
+        ("moment", _bytes(6, _number(1, -(2**62))), -(2**63)),
+        # Cut toward zero.
+        ("moment", _bytes(6, _number(2, -999)), 0),
+        ("moment", _bytes(6, _number(2, -1_000)), -1),
+        ("moment", _bytes(6, _number(2, -(2**31))), -2_147_483),
+        ("day", _day(-5, 1, 1), -721354),
+    ],
+    ids=["too late", "too early", "999 ns before", "1,000 ns before", "2^31 ns before", "a day before the year 1"],
+)
+def test_a_time_beyond_its_type_is_the_last_one_and_negative_nanoseconds_are_cut_toward_zero(
+    column: str, body: bytes, number: int, decoder: MessageDecoder
 ) -> None:
-    _, columns = decoder.decode(pa.array([_bytes(6, _number(1, seconds))], pa.binary()))
+    _, columns = decoder.decode(pa.array([body], pa.binary()))
 
-    assert columns.column("moment").cast(pa.int64()).to_pylist() == [microseconds]
-
-
-@pytest.mark.parametrize(("nanos", "microseconds"), [(-999, 0), (-1_000, -1), (-(2**31), -2_147_483)])
-def test_negative_nanoseconds_of_a_moment_are_cut_toward_zero(
-    nanos: int, microseconds: int, decoder: MessageDecoder
-) -> None:
-    _, columns = decoder.decode(pa.array([_bytes(6, _number(2, nanos))], pa.binary()))
-
-    assert columns.column("moment").cast(pa.int64()).to_pylist() == [microseconds]
-
-
-def test_a_day_before_the_year_1_is_kept_as_its_number(decoder: MessageDecoder) -> None:
-    _, columns = decoder.decode(pa.array([_day(-5, 1, 1)], pa.binary()))
-
-    assert columns.column("day").cast(pa.int32()).to_pylist() == [-721354]
-
-
-def test_the_largest_unsigned_number_is_a_decimal(decoder: MessageDecoder) -> None:
-    _, columns = decoder.decode(pa.array([_number(9, 2**64 - 1)], pa.binary()))
-
-    assert columns.column("large").to_pylist() == [Decimal(2**64 - 1)]
+    assert columns.column(column).cast({"moment": pa.int64(), "day": pa.int32()}[column]).to_pylist() == [number]
