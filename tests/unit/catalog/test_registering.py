@@ -23,6 +23,7 @@ from services.catalog.settings import TrinoSettings
 from services.catalog.table_statistics import LogReader, StatisticsTracker
 from services.catalog.tables import CatalogTable, TableFinder
 from services.catalog.trino import TrinoCatalog
+from tests.support.failing import failing
 from tests.support.logged import logged
 
 SETTINGS = TrinoSettings(access=TrinoAccess("nowhere", 1, "http", "catalog"), catalog="delta")
@@ -341,9 +342,6 @@ def test_a_run_without_a_refused_table_ends_and_is_incomplete(scene: RegistrarFi
 
 
 def test_an_unavailable_store_is_reported_as_such(scene: RegistrarFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_answer(_: str) -> list[str]:
-        raise OSError("connection refused")
-
-    monkeypatch.setattr(scene.store, "folders", no_answer)
+    monkeypatch.setattr(scene.store, "folders", failing(OSError("connection refused")))
     with pytest.raises(StoreUnavailableError, match="connection refused"):
         loop_of(scene, CollectorRegistry()).once()

@@ -14,6 +14,7 @@ from gamelake.maintenance.program_runs import ProgramRun, ProgramRunner, RunOutc
 from gamelake.maintenance.run_records import TaskRecords, WorkDone
 from gamelake.maintenance.scheduler import Scheduler
 from gamelake.objects.store import Store
+from tests.support.failing import failing
 from tests.support.logged import logged
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -156,7 +157,7 @@ def test_a_store_that_is_away_is_waited_for(store: Store, clock: Clock, monkeypa
         stop.set()
 
     ours = Scheduler(store, (PACK,), Runs(), heartbeat=well, now=clock)
-    monkeypatch.setattr(Store, "put_new", lambda *_: (_ for _ in ()).throw(OSError("no answer")))
+    monkeypatch.setattr(Store, "put_new", failing(OSError("no answer")))
 
     ours.until(stop)
 

@@ -25,6 +25,7 @@ from services.portal.question_page import question_page
 from services.portal.questions import DuckDbQuestions, QuestionFailedError, QuestionResult, Questions
 from services.portal.settings import PortalSettings, QueryLimits
 from services.portal.templates import PortalTemplates
+from tests.support.failing import failing
 from tests.support.programs import add_program
 from tools.embedded.service import REPOSITORY
 
@@ -365,11 +366,8 @@ def test_a_health_check_needs_no_name(portal: PortalApp) -> None:
 def test_responses_and_questions_are_counted_and_health_checks_are_not(
     portal: PortalApp, settings: PortalSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(_self: Questions, _question: Question) -> QuestionResult:
-        raise QuestionFailedError("Trino does not respond")
-
     question = next(iter(Questions(settings).all()))
-    monkeypatch.setattr(Questions, "run", failing)
+    monkeypatch.setattr(Questions, "run", failing(QuestionFailedError("Trino does not respond")))
     for path in ("/healthz", "/", "/nothing", "/metrics"):
         get(portal, path)
     portal.respond("POST", f"/questions/{question}", OWN)

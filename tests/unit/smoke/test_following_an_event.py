@@ -18,6 +18,7 @@ from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.model.errors import SettingsError
 from gamelake.objects.store import Store
 from gamelake.trino import TrinoAccess
+from tests.support.failing import failing
 from tests.support.manifests import a_manifest, offsets_of
 from tools.smoke.commits import BatchFinder, CommitFinder, TopicRange, between, check_tables
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, leaked_values
@@ -176,11 +177,10 @@ def test_a_step_is_polled_until_it_has_happened(reported: ReportedSteps) -> None
 
 
 def test_a_timeout_names_the_step_the_state_and_the_next_command(reported: ReportedSteps) -> None:
-    def poll() -> None:
-        raise NotYetError("no batch has the record")
-
     with pytest.raises(StepFailedError) as failed:
-        EventTrace(timedelta(0), reported.report).await_step(Step.DECIDED, poll, hint="make sql")
+        EventTrace(timedelta(0), reported.report).await_step(
+            Step.DECIDED, failing(NotYetError("no batch has the record")), hint="make sql"
+        )
 
     assert str(failed.value) == (
         "not decided: no batch has the record after 0 s. Next: make ps; make logs S=ingest-events; make sql"
@@ -197,11 +197,10 @@ def test_a_poll_that_never_returns_ends_at_the_time_limit(reported: ReportedStep
 
 
 def test_a_permanent_failure_is_raised_at_once(reported: ReportedSteps) -> None:
-    def poll() -> None:
-        raise StepFailedError(Step.VISIBLE, "Trino refuses", "make logs S=trino")
-
     with pytest.raises(StepFailedError, match="Trino refuses"):
-        EventTrace(timedelta(days=1), reported.report).await_step(Step.VISIBLE, poll)
+        EventTrace(timedelta(days=1), reported.report).await_step(
+            Step.VISIBLE, failing(StepFailedError(Step.VISIBLE, "Trino refuses", "make logs S=trino"))
+        )
 
 
 def test_every_step_has_a_next_command() -> None:

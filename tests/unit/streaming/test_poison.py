@@ -19,6 +19,7 @@ from gamelake.streaming.driver.decision import Decider, Decision, Parallelism
 from gamelake.streaming.driver.poison import PoisonAvoidingDecider, poisonous
 from gamelake.streaming.kafka.batch_records import RecordTask
 from gamelake.streaming.kafka.consumers import PartitionRange
+from tests.support.failing import failing
 from tests.support.logged import logged
 from tests.unit.properties import examples
 from tests.unit.streaming.streams import TOPIC_ID, a_stream
@@ -200,12 +201,9 @@ def test_an_outage_of_kafka_dead_letters_nothing(lakehouse: TaskLakehouse) -> No
 def test_an_outage_of_the_store_dead_letters_nothing(lakehouse: TaskLakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     decide = avoiding(lakehouse)
 
-    def full(*_: object) -> None:
-        raise OSError("no space left on device")
-
     with monkeypatch.context() as during:
         for write in ("put", "put_new"):
-            during.setattr(Store, write, full)
+            during.setattr(Store, write, failing(OSError("no space left on device")))
         with pytest.raises((StoreUnavailableError, OSError)):
             decide(RecordsInProcess(poisoned([])))
 
@@ -216,10 +214,7 @@ def test_an_outage_of_the_store_dead_letters_nothing(lakehouse: TaskLakehouse, m
 def test_a_failure_that_dead_letters_share_dead_letters_nothing(
     lakehouse: TaskLakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("gamelake.streaming.tasks.task.as_bronze", broken)
+    monkeypatch.setattr("gamelake.streaming.tasks.task.as_bronze", failing(ZeroDivisionError()))
 
     with pytest.raises(Exception, match="ZeroDivisionError"):
         avoiding(lakehouse)(RecordsInProcess(poisoned([], records=4)))
@@ -230,10 +225,7 @@ def test_a_failure_that_dead_letters_share_dead_letters_nothing(
 def test_a_batch_without_records_that_fails_raises_its_own_error(
     lakehouse: TaskLakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> Decision:
-        raise ZeroDivisionError("no task")
-
-    monkeypatch.setattr(Decider, "decide", broken)
+    monkeypatch.setattr(Decider, "decide", failing(ZeroDivisionError("no task")))
 
     with pytest.raises(ZeroDivisionError):
         avoiding(lakehouse)(RecordsInProcess([]))

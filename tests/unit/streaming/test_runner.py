@@ -11,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 
 from gamelake.model.errors import AnotherDriverError, GamelakeError, OffsetGapError, StoreError
 from gamelake.streaming.driver import runner
+from tests.support.failing import failing
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,6 @@ def test_a_stopped_query_is_polled_and_ends_between_two_batches(stops: list[Any]
 
 
 def test_an_error_while_polling_ends_the_run(stops: list[Any]) -> None:
-    def on_poll() -> None:
-        raise StoreError("the source is away")
-
     with pytest.raises(StoreError, match="the source is away"):
-        runner.run_until(Event(), Query(), Batches(), on_poll)  # type: ignore[arg-type] # no Spark
+        runner.run_until(Event(), Query(), Batches(), failing(StoreError("the source is away")))  # type: ignore[arg-type] # no Spark
     assert stops == []
