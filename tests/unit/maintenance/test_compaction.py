@@ -159,10 +159,7 @@ def test_one_that_read_the_table_after_another_has_taken_over_commits_nothing(
             version = open_table(store.location, SILVER.name).version()
         stalls_after_its_check(stalled, monkeypatch)
 
-        with (
-            maintenance_lease(store, SILVER.name),
-            pytest.raises(LeaseLostError, match="has committed nothing"),
-        ):
+        with maintenance_lease(store, SILVER.name), pytest.raises(LeaseLostError, match="has committed nothing"):
             commit_rewrite(store, SILVER.name, version, [{"commitInfo": {}}], stalled)
 
 

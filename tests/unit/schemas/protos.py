@@ -73,6 +73,16 @@ def varint(number: int) -> bytes:
     return bytes([*rest, number])
 
 
+def a_number(field: int, value: int) -> bytes:
+    """Encode a field that is a number."""
+    return varint(field << 3) + varint(value)
+
+
+def sized(field: int, content: bytes) -> bytes:
+    """Encode a field that has a length: a text, a message, or a list of numbers."""
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
 def frame(schema_id: int, body: bytes, *index: int) -> bytes:
     """Frame a body as Confluent's documentation says; without an index it is the first message."""
     path = b"\0" if index in ((), (0,)) else b"".join(varint(step << 1) for step in (len(index), *index))
