@@ -35,11 +35,7 @@ from gamelake.objects.store import Store
 from gamelake.streaming.dedup import cross_source, worker_memory
 from gamelake.streaming.dedup import window as dedup_window
 from gamelake.streaming.dedup.candidates import CandidateEvents
-from gamelake.streaming.dedup.cross_source import (
-    ConcurrentFilesStream,
-    ConcurrentStream,
-    DecisionOrder,
-)
+from gamelake.streaming.dedup.cross_source import ConcurrentFilesStream, ConcurrentStream, DecisionOrder
 from gamelake.streaming.dedup.duplicates import DuplicateFilter
 from gamelake.streaming.dedup.identity_files import EVENTS_OF_FILES
 from gamelake.streaming.dedup.ingested import OtherSources

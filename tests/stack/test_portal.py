@@ -74,9 +74,7 @@ def test_buttons_switch_a_fault_and_the_load_of_the_stack(switchboard: "subproce
 
 
 @pytest.mark.usefixtures("switchboard")
-def test_its_pages_work_in_a_browser_with_the_operators_certificate(
-    missing_service: Callable[[str], NoReturn],
-) -> None:
+def test_its_pages_work_in_a_browser_with_the_operators_certificate(missing_service: Callable[[str], NoReturn]) -> None:
     try:
         python, chromium = python_and_chromium()
     except StartupError as error:

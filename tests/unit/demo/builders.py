@@ -101,7 +101,7 @@ SOME_KEY_FIGURES = KeyFigures(
     games=(
         GameKeyFigures(game="Archery Duel", events=80, players=30, sessions=40, payers=3, bookings=44.97),
         GameKeyFigures(game="Bingo Harbor", events=10, players=0, sessions=0, payers=0, bookings=0.0),
-    ),
+    )
 )
 
 

@@ -64,11 +64,7 @@ def test_what_the_gateway_acknowledged_is_expected_besides() -> None:
     wanted = expected(ledgers(archery_duel=AcknowledgedEvents(100, 3)), TABLES)
 
     assert wanted.records == 176
-    assert wanted.rows == ROWS | {
-        "silver/archery_duel_events": 26 + 97,
-        "bronze/events": 176,
-        "silver/events": 44 + 97,
-    }
+    assert wanted.rows == ROWS | {"silver/archery_duel_events": 26 + 97, "bronze/events": 176, "silver/events": 44 + 97}
     assert wanted.dead_letters == DEAD_LETTERS
     assert wanted.duplicates == {"archery_duel": 1 + 3, "bingo_harbor": 2}
 
@@ -128,10 +124,7 @@ def test_a_dead_letter_of_another_reason_is_reported_twice() -> None:
 
     problems = list(differences(expected(ledgers(), TABLES), gained(Reconciliation(), reconciled(76, ROWS, swapped))))
 
-    assert problems == [
-        "1 dead letters are invalid_schema instead of 0",
-        "6 dead letters are undecodable instead of 7",
-    ]
+    assert problems == ["1 dead letters are invalid_schema instead of 0", "6 dead letters are undecodable instead of 7"]
 
 
 def test_an_unrecognised_duplicate_is_reported() -> None:

@@ -108,9 +108,7 @@ def test_one_record_that_kafka_does_not_confirm_fails_its_request_and_no_other(
     run(test())
 
 
-def test_records_that_were_not_queued_fail_the_request_once_the_others_are_reported(
-    producer: EventProducer,
-) -> None:
+def test_records_that_were_not_queued_fail_the_request_once_the_others_are_reported(producer: EventProducer) -> None:
     async def test() -> None:
         made[0].takes = 2
         sent = asyncio.ensure_future(producer.send(records(3)))

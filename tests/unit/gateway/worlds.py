@@ -28,15 +28,7 @@ from services.gateway.personal.pseudonymization import PlayerCache
 from services.gateway.personal.vault_client import BatchedVault, PlayerStore
 from tests.support.vault_keys import key_file
 from tests.unit.gateway.damaged_events import NOW, damaged_message, damaged_text, joined
-from tests.unit.gateway.events import (
-    GAME,
-    MAX_EVENTS,
-    batch_of,
-    cache_of,
-    columnar_preparer,
-    row_preparer,
-    schema,
-)
+from tests.unit.gateway.events import GAME, MAX_EVENTS, batch_of, cache_of, columnar_preparer, row_preparer, schema
 
 MANY = MAX_EVENTS
 NO_PAUSE = BatchingPace(pause=timedelta(0), flush_size=MANY)

@@ -82,12 +82,7 @@ _SENDS = st.builds(
     is_left=st.sampled_from([False, False, False, True]),
 )
 _ERASURES = st.builds(
-    Erase,
-    st.integers(0, 2),
-    _GAMES,
-    is_purged=st.booleans(),
-    at=_steps(_ERASURE_STEPS),
-    is_killed=st.booleans(),
+    Erase, st.integers(0, 2), _GAMES, is_purged=st.booleans(), at=_steps(_ERASURE_STEPS), is_killed=st.booleans()
 )
 _MEANWHILE = st.none() | st.builds(
     Meanwhile, st.lists(_NUMBERS, min_size=1, max_size=3), st.builds(Kill, st.sampled_from(REPLAY_STEPS)), st.booleans()

@@ -18,14 +18,7 @@ from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined] # exported
 
 from gamelake.kafka import KafkaAccess
 from services.gateway import kafka_producer
-from services.gateway.authentication import (
-    KEY_HEADER,
-    SIGNATURE_HEADER,
-    TIMESTAMP_HEADER,
-    Authenticator,
-    Keyring,
-    sign,
-)
+from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, Authenticator, Keyring, sign
 from services.gateway.errors import EventRejection
 from services.gateway.events.batching import LoopBatcher
 from services.gateway.events.endpoint import EventsEndpoint

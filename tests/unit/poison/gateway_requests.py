@@ -84,8 +84,7 @@ _EXPANDING: Mapping[str, Callable[[], bytes]] = {
 def expanding_request(kind: str) -> HostileRequest:
     content_type = PROTOBUF if "message" in kind else JSON
     return HostileRequest(
-        chunks=[gzip.compress(_EXPANDING[kind]())],
-        headers={"content-type": content_type, "content-encoding": "gzip"},
+        chunks=[gzip.compress(_EXPANDING[kind]())], headers={"content-type": content_type, "content-encoding": "gzip"}
     )
 
 

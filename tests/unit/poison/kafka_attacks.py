@@ -206,12 +206,7 @@ _HEADERS = st.one_of(
     st.none(), st.lists(st.tuples(st.text(max_size=8), st.one_of(st.none(), st.binary(max_size=8))), max_size=3)
 )
 HOSTILE_RECORDS = st.builds(
-    HostileRecord,
-    value=_VALUES,
-    key=_KEYS,
-    headers=_HEADERS,
-    milliseconds=_MILLISECONDS,
-    partition=st.integers(0, 1),
+    HostileRecord, value=_VALUES, key=_KEYS, headers=_HEADERS, milliseconds=_MILLISECONDS, partition=st.integers(0, 1)
 )
 HOSTILE_RULES = st.one_of(
     st.binary(max_size=40),

@@ -52,12 +52,7 @@ def commit(store: Store, action: Action) -> None:
 
 
 def decided(batch: int, entry: TableFiles) -> BatchManifest:
-    return a_manifest(
-        stream=STREAM,
-        batch_id=batch,
-        offsets=(offsets_of(batch, batch),),
-        tables=(entry,),
-    )
+    return a_manifest(stream=STREAM, batch_id=batch, offsets=(offsets_of(batch, batch),), tables=(entry,))
 
 
 def drive(store: Store, plain: Store, batches: list[BatchManifest]) -> None:

@@ -15,11 +15,7 @@ from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS, events_folder
 from gamelake.objects.store import Location, Store
 from gamelake.streaming.dedup.common_events import have_common_events
-from gamelake.streaming.dedup.cross_source import (
-    ConcurrentFilesStream,
-    ConcurrentStream,
-    ReplayedEvents,
-)
+from gamelake.streaming.dedup.cross_source import ConcurrentFilesStream, ConcurrentStream, ReplayedEvents
 from gamelake.streaming.dedup.identity_files import EVENTS_OF_FILES, write_identities
 from gamelake.streaming.dedup.window import LONGEST_BATCH_SECONDS
 from gamelake.streaming.dedup.worker_memory import WorkerMemory

@@ -214,8 +214,7 @@ def test_an_unlisted_game_gets_its_own_table_if_the_contract_says_so_up_to_a_lim
     names = ("New Game", "Old Game", "One Too Many", "New Game", "Kart Rumble")
 
     outcome = TaskLakehouse(tmp_path, contract).run(
-        numbered(a_record(1, gameName=name) for name in names),
-        unlisted_tables=frozenset({"silver/old_game_events"}),
+        numbered(a_record(1, gameName=name) for name in names), unlisted_tables=frozenset({"silver/old_game_events"})
     )
 
     assert {table: outcome.count(table) for table in outcome.game_tables} == {
