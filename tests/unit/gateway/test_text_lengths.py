@@ -1,6 +1,5 @@
 """Each text of an event has a greatest length, which is the same event by event and as columns."""
 
-import json
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +9,9 @@ from hypothesis import strategies as st
 
 from gamelake.contract.games import TextLengths
 from gamelake.model.errors import ContractError
-from services.gateway.errors import EventRejectedError, EventRejection, Reason
+from services.gateway.errors import EventRejectedError
 from services.gateway.events.columns import handler_of
-from services.gateway.events.preparation import PreparedBatch, UnknownPlayers
+from services.gateway.events.preparation import UnknownPlayers
 from services.gateway.events.text_lengths import TextLengthCheck
 from services.gateway.events.validation import JSON, PROTOBUF
 from tests.unit.gateway.damaged_events import joined, message_of, written
@@ -103,12 +102,3 @@ def test_an_event_with_a_text_that_is_too_long_is_rejected_before_the_vault_sees
 
     assert isinstance(prepared, UnknownPlayers)
     assert (prepared.names, prepared.personal_data) == (["neighbour"], [])
-
-
-def test_a_rejection_names_the_field() -> None:
-    batch = batch_of(json.dumps({"events": [an_event(session_id="x" * 300)]}).encode())
-
-    prepared = row_preparer(cache_of(10)).prepare(batch)
-
-    assert isinstance(prepared, PreparedBatch)
-    assert prepared.rejections == [EventRejection(0, Reason.TOO_LONG, "session_id")]
