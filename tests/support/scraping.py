@@ -4,7 +4,7 @@ import math
 import urllib.request
 from dataclasses import dataclass
 
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gamelake.observability.metrics.declared import metrics_file
@@ -44,6 +44,11 @@ class Scraped:
             for family in self.families
             if family.name.startswith(PREFIX) and family.samples
         }
+
+
+def scraped(registry: CollectorRegistry) -> Scraped:
+    """Return what Prometheus would read of a registry."""
+    return Scraped(tuple(text_string_to_metric_families(generate_latest(registry).decode())))
 
 
 def scrape(url: str) -> Scraped:

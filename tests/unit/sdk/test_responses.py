@@ -153,10 +153,7 @@ def test_a_fault_of_the_client_itself_is_reported_and_the_events_are_sent_again(
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), ValueError("x"), OverflowError(), MemoryError(), KeyError(1)])
 def test_the_client_survives_any_error_of_its_transport_and_keeps_the_events(error: Exception) -> None:
-    def fail(_request: Request) -> Reply:
-        raise error
-
-    gateway, outcomes = FakeGateway(deque([fail, fail])), Outcomes()
+    gateway, outcomes = FakeGateway(deque([failing(error)] * 2)), Outcomes()
 
     with client(gateway, outcomes) as sending:
         send_all(sending, messages(3))
