@@ -1,12 +1,11 @@
 """`make doctor` prints one line per requirement, with a remedy if it is not met."""
 
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from tests.support.programs import add_program
+from tests.support.programs import add_program, run_alone
 from tests.unit.compose.configured import COMPOSE, OWN_MIXES, has_compose, services
 from tests.unit.compose.configured import CORE as CORE_FILE
 
@@ -83,14 +82,8 @@ class Machine:
 
     def examine(self, *arguments: str, **changed: str) -> Diagnosis:
         """Run the doctor on this machine, with some of it changed."""
-        environment = {
-            "PATH": f"{self.directory / 'bin'}:/usr/bin:/bin",
-            "COMPOSE_DIRECTORY": str(self.directory),
-            **self.variables,
-            **changed,
-        }
-        command = (str(COMPOSE / "doctor.sh"), *arguments)
-        outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        variables = {"COMPOSE_DIRECTORY": str(self.directory)} | self.variables | changed
+        outcome = run_alone((COMPOSE / "doctor.sh", *arguments), self.directory / "bin", **variables)
         assert outcome.stderr == ""
         return Diagnosis(outcome.returncode, outcome.stdout.splitlines())
 

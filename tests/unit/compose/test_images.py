@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.eventually import eventually
-from tests.support.programs import add_program
+from tests.support.programs import add_program, lines_of
 from tests.unit.compose.configured import COMPOSE
 
 # Notes when each build begins and ends. $FAILING fails; $HANGING ends once $UNTIL has begun.
@@ -39,8 +39,7 @@ class Builds:
 
     @property
     def steps(self) -> list[str]:
-        log = self.folder / "log"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "log")
 
     def start(self, *names: str, **variables: str) -> "subprocess.Popen[str]":
         """Start the script, in a session of its own as at a terminal."""

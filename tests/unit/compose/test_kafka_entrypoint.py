@@ -1,7 +1,6 @@
 """The Kafka image starts with users that come from the secrets, and from nowhere else."""
 
 import stat
-import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_cer
 
 from services.provision.certificates import CertificateDirectory
 from services.provision.provisioning import ChangeLog
-from tests.support.programs import add_program
+from tests.support.programs import Outcome, add_program, lines_of, run_alone
 from tests.unit.compose.configured import COMPOSE
 
 # Instead of a JVM: notes how it was called, and formats as Kafka's tool does.
@@ -40,31 +39,26 @@ class Image:
     def secret(self, user: str, text: str) -> None:
         (self.folder / "secrets" / f"kafka-{user}").write_text(text)
 
-    def start(self, **variables: str) -> "subprocess.CompletedProcess[str]":
-        environment = {
-            "PATH": "/usr/bin:/bin",
-            "JAVA_HOME": str(self.folder / "jdk"),
-            "LOG": str(self.folder / "calls"),
-            "ARGUMENTS": str(self.folder / "arguments"),
-            "KAFKA_DATA": str(self.folder / "data"),
-            "KAFKA_SECRETS": str(self.folder / "secrets"),
-            "KAFKA_RUN_DIRECTORY": str(self.folder / "run"),
-            **variables,
+    def start(self, **variables: str) -> Outcome:
+        folders = {
+            "JAVA_HOME": self.folder / "jdk",
+            "LOG": self.folder / "calls",
+            "ARGUMENTS": self.folder / "arguments",
+            "KAFKA_DATA": self.folder / "data",
+            "KAFKA_SECRETS": self.folder / "secrets",
+            "KAFKA_RUN_DIRECTORY": self.folder / "run",
         }
-        command = ("/bin/bash", str(COMPOSE / "kafka" / "entrypoint.sh"))
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return run_alone(("/bin/bash", COMPOSE / "kafka/entrypoint.sh"), **folders, **variables)
 
     @property
     def calls(self) -> list[str]:
         """The calls of Java, in order."""
-        log = self.folder / "calls"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "calls")
 
     @property
     def tools(self) -> list[str]:
         """The arguments of Kafka's tools, in order, each with the mode of the file that they were in."""
-        log = self.folder / "arguments"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "arguments")
 
     @property
     def users(self) -> Path:

@@ -2,13 +2,12 @@
 
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.programs import add_program
+from tests.support.programs import Outcome, add_program, lines_of, run_alone
 from tests.unit.compose.configured import COMPOSE
 
 # Instead of the container: notes how it was called, and prints a line for each user.
@@ -33,13 +32,12 @@ class Passwords:
     @property
     def calls(self) -> list[str]:
         """The command lines of docker."""
-        log = self.folder / "log"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "log")
 
-    def run(self, **variables: str) -> "subprocess.CompletedProcess[str]":
-        environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "LOG": str(self.folder / "log"), **variables}
-        command = (str(self.folder / "compose/passwords.sh"),)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    def run(self, **variables: str) -> Outcome:
+        return run_alone(
+            (self.folder / "compose/passwords.sh",), self.folder / "bin", LOG=self.folder / "log", **variables
+        )
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """`make rotate` replaces a secret where it is kept, then restarts the containers that have it, and no others."""
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.programs import add_program
+from tests.support.programs import Outcome, add_program, lines_of, run_alone
 from tests.unit.compose.configured import copy_scripts
 
 # Three containers, by their mounts; each note of a restart goes to $LOG.
@@ -52,20 +51,14 @@ class Checkout:
 
     folder: Path
 
-    def rotate(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        environment = {
-            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
-            "LOG": str(self.folder / "log"),
-            "SECRETS_DIRECTORY": str(self.folder / "secrets"),
-        }
-        command = (str(self.folder / "compose" / "rotate.sh"), *arguments)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    def rotate(self, *arguments: str) -> Outcome:
+        folders = {"LOG": self.folder / "log", "SECRETS_DIRECTORY": self.folder / "secrets"}
+        return run_alone((self.folder / "compose/rotate.sh", *arguments), self.folder / "bin", **folders)
 
     @property
     def steps(self) -> list[str]:
         """What was called, in order."""
-        log = self.folder / "log"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "log")
 
     def secrets(self) -> dict[str, str]:
         return {file.name: file.read_text().strip() for file in (self.folder / "secrets").iterdir()}

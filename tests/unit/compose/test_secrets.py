@@ -2,7 +2,6 @@
 
 import re
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from gamelake.model.credentials import read_credentials
 from gamelake.objects.store import shared_credentials
 from gamelake.privacy.vault.secrecy import VaultKeys
 from services.gateway.authentication import read_keys
+from tests.support.programs import Outcome, run_alone
 from tests.unit.compose.configured import COMPOSE, ON_A_FULL_DISK
 
 GAMES = COMPOSE.parent / "contracts" / "games.yaml"
@@ -43,13 +43,10 @@ class Secrets:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def run(
-        self, *arguments: str, command: tuple[str, ...] = (), **variables: str
-    ) -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments: str, command: tuple[str, ...] = (), **variables: str) -> Outcome:
         """Run the script, by another command if there is one."""
-        environment = {"SECRETS_DIRECTORY": str(self.directory), "PATH": "/usr/bin:/bin", **variables}
         command = (*command, str(COMPOSE / "secrets.sh"), *arguments)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return run_alone(command, SECRETS_DIRECTORY=self.directory, **variables)
 
     def replace(self, name: str, content: str) -> None:
         """Write a secret by hand, as a person might."""

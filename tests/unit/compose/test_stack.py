@@ -1,12 +1,11 @@
 """The compose files and env files of a command: the same for every command."""
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.programs import add_program
+from tests.support.programs import Outcome, add_program, run_alone
 from tests.unit.compose.configured import copy_scripts
 
 # Has no Grafana unless $GRAFANA is set, and prints the arguments of compose.
@@ -26,10 +25,8 @@ class Checkout:
 
     folder: Path
 
-    def run(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "LOG": str(self.log), **variables}
-        command = (str(self.folder / "compose" / "stack.sh"), *arguments)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    def run(self, *arguments: str, **variables: str) -> Outcome:
+        return run_alone((self.folder / "compose/stack.sh", *arguments), self.folder / "bin", LOG=self.log, **variables)
 
     def arguments(self, *arguments: str, **variables: str) -> tuple[list[str], list[str], list[str]]:
         """The arguments of compose: env files, compose files, the rest."""

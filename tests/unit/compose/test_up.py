@@ -1,12 +1,11 @@
 """`make up` is a list of steps, and ends at the first one that fails."""
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.programs import add_program
+from tests.support.programs import add_program, run_alone
 from tests.unit.compose.configured import copy_scripts
 
 STEPS = (
@@ -31,9 +30,7 @@ class Checkout:
     def up(self, *arguments: str, **variables: str) -> tuple[int, list[str]]:
         """Run the script. Return its exit code and the steps."""
         log = self.folder / "log"
-        environment = {"PATH": "/usr/bin:/bin", "LOG": str(log), **variables}
-        command = (str(self.folder / "compose" / "up.sh"), *arguments)
-        outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        outcome = run_alone((self.folder / "compose/up.sh", *arguments), LOG=log, **variables)
         return outcome.returncode, log.read_text().splitlines()
 
 
