@@ -47,7 +47,6 @@ class PlayerDay:
 
     @property
     def paid(self) -> float:
-        """What was paid."""
         return sum(event.paid for event in self.events)
 
 
@@ -66,17 +65,14 @@ class Player:
 
     @property
     def paid(self) -> float:
-        """What was paid."""
         return sum(event.paid for event in self.events)
 
     @property
     def first(self) -> date:
-        """The first day."""
         return min(event.event_time for event in self.events).date()
 
     @property
     def last(self) -> date:
-        """The last day."""
         return max(event.event_time for event in self.events).date()
 
 
@@ -90,12 +86,10 @@ class Sitting:
 
     @property
     def platform(self) -> str:
-        """On what."""
         return self.events[0].platform or ""
 
     @property
     def version(self) -> str:
-        """The game's version."""
         return self.events[0].app_version or ""
 
     @property
@@ -123,7 +117,6 @@ class Figures:
 
     @cached_property
     def played(self) -> list[Event]:
-        """The events of players."""
         return [event for event in self.events if event.event_name != "smoke_test"]
 
     @cached_property
@@ -138,13 +131,11 @@ class Figures:
 
     @cached_property
     def player_days(self) -> list[PlayerDay]:
-        """The players of each day."""
         by_day = grouped(self.played, lambda event: (event.day, event.game_name, event.gamer_id))
         return [PlayerDay(*key, events) for key, events in by_day.items()]
 
     @cached_property
     def players(self) -> list[Player]:
-        """All players."""
         by_player = grouped(self.played, lambda event: (event.game_name, event.gamer_id))
         return [Player(*key, events) for key, events in by_player.items()]
 

@@ -36,7 +36,6 @@ GAME_SCHEMA = pa.schema(
 
 
 def contract() -> GamesContract:
-    """The contract of the checkout."""
     return load_gold(ROOT / "contracts/games.yaml")
 
 

@@ -38,7 +38,6 @@ class Event:
 
     @property
     def day(self) -> date:
-        """The day in UTC."""
         return self.event_time.date()
 
     @property

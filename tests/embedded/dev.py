@@ -42,21 +42,17 @@ class Dev:
 
     @property
     def directory(self) -> Path:
-        """Its data."""
         return self._options.directory
 
     @property
     def first_port(self) -> int:
-        """The first of its ports."""
         return self._options.first_port
 
     @property
     def portal(self) -> str:
-        """The address of the portal."""
         return f"http://{HOST}:{self._options.ports.portal}"
 
     def get(self, path: str) -> str:
-        """A page of the portal."""
         return urllib3.request("GET", f"{self.portal}{path}", timeout=SECONDS).data.decode()
 
     def ask(self, question: str) -> str:
@@ -65,7 +61,6 @@ class Dev:
 
     @property
     def printed(self) -> str:
-        """All that it has printed."""
         return self._printed.read_text()
 
     def lines(self, name: str) -> list[str]:

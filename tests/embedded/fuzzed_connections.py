@@ -38,7 +38,6 @@ class Target:
         return socket.create_connection((HOST, self.port), _TIMEOUT_SECONDS, (self.source, 0))
 
     def connect(self) -> ssl.SSLSocket:
-        """A connection with TLS."""
         return self.tls.wrap_socket(self.tcp(), server_hostname=HOST)
 
     def exchange(self, sent: bytes) -> str:

@@ -92,7 +92,6 @@ class Gateway:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
         return self.service.port
 
     @property
@@ -127,7 +126,6 @@ class Gateway:
             return bytes(answer.read())
 
     def get(self, path: str) -> Reply:
-        """Get a page."""
         return self._request("GET", path, b"", {})
 
     def send(self, body: bytes, source: str = HOST, **headers: str) -> Reply:
@@ -157,7 +155,6 @@ class Gateway:
 
 
 def events(count: int, **fields: object) -> list[dict[str, object]]:
-    """Valid events of now."""
     now = datetime.now(UTC).isoformat()
     return [
         {"event_id": str(uuid.uuid4()), "event_name": "tap", "event_time": now, "gamer_id": f"p{number % 20}"} | fields
@@ -166,5 +163,4 @@ def events(count: int, **fields: object) -> list[dict[str, object]]:
 
 
 def body_of(some: Sequence[object]) -> bytes:
-    """The events as JSON."""
     return json.dumps({"events": some}).encode()

@@ -65,7 +65,6 @@ class KafkaProxy:
             loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection of a client."""
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             from_broker, to_broker = await asyncio.open_connection(HOST, self.broker_port)
             connection = _Connection(writer, to_broker)

@@ -87,7 +87,6 @@ class Job:
         return self.wait()
 
     def log_text(self) -> str:
-        """Its log so far."""
         return self.log.read_text()
 
 
@@ -123,11 +122,9 @@ class Lakehouse:
 
     @property
     def store(self) -> Store:
-        """The lakehouse's objects."""
         return Store(Location(uri=f"file://{self.directory}/lake"))
 
     def environment(self) -> dict[str, str]:
-        """The variables of the job."""
         return {
             **os.environ,
             **spark_environment(),
@@ -203,11 +200,9 @@ class Lakehouse:
         return Counter(self.rows(table, "event_id")["event_id"].to_pylist())
 
     def reasons(self) -> Counter[str]:
-        """Dead letters by reason."""
         return Counter(self.rows("dead_letters/events", "reason")["reason"].to_pylist())
 
     def reconciliation(self) -> Reconciliation:
-        """The reconciliation of the lakehouse."""
         return reconcile(self.store)
 
     def await_rows(self, table: str, ids: list[str]) -> None:

@@ -49,7 +49,6 @@ class Landing:
         self.say(*(change for change in changes if change is not None))
 
     def say(self, *changes: ObjectChange) -> None:
-        """Send notifications of any changes."""
         self.send([(key_of(change), value_of(change)) for change in changes])
 
     def send(self, messages: Sequence[tuple[bytes, bytes]]) -> None:
@@ -64,7 +63,6 @@ class Landing:
         self.notify(key)
 
     def removed(self, key: str) -> ObjectChange:
-        """The change of a file that was removed."""
         return ObjectChange(bucket=self.path.name, key=key, moment=datetime.now(UTC), event="s3:ObjectRemoved:Delete")
 
 

@@ -96,7 +96,6 @@ def records(bootstrap_servers: str, topic: str) -> list[tuple[str, bytes | None]
 
 
 def read(value: bytes, schema: str) -> Message:
-    """A value of one of the topics."""
     return event_class((SCHEMAS / schema).read_text())().FromString(value[_HEADER_BYTES:])
 
 
@@ -109,6 +108,5 @@ def in_last_hour(plays: Sequence[Play], gamer: str, newest_ago: float) -> int:
 
 
 def tables_row(rows: Sequence[Mapping[str, Any]], gamer: str) -> Mapping[str, Any]:
-    """The one row of a player."""
     (row,) = [row for row in rows if row["gamer_id"] == gamer]
     return row

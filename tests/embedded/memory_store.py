@@ -45,7 +45,6 @@ class Answer:
 
     @classmethod
     def refusal(cls, status: int, code: str) -> "Answer":
-        """An error of the store."""
         body = f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>".encode()
         return cls(status, body, {"content-type": "application/xml"})
 
@@ -55,7 +54,6 @@ Answering = Callable[[Request, Callable[[], Answer]], Answer | None]
 
 
 def rightly(_request: Request, answer: Callable[[], Answer]) -> Answer:
-    """Answer as the store does."""
     return answer()
 
 
@@ -79,7 +77,6 @@ class MemoryStore:
 
     @contextmanager
     def served(self, bucket: str = "landing") -> Iterator[Location]:
-        """Serve the bucket."""
         server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *arguments: _Handler(self, bucket, *arguments))
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
@@ -97,7 +94,6 @@ class MemoryStore:
             server.server_close()
 
     def answer(self, request: Request) -> Answer | None:
-        """Give the answer to a request."""
         return self.answering(request, lambda: self._answer(request))
 
     def _answer(self, request: Request) -> Answer:

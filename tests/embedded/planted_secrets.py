@@ -26,7 +26,6 @@ class Person:
 
     @classmethod
     def unique(cls) -> Self:
-        """A new person."""
         player, device, mail, address, name, text = (uuid.uuid4().hex for _ in range(6))
         groups = [address[start : start + _GROUP] for start in range(0, 6 * _GROUP, _GROUP)]
         return cls(
@@ -40,7 +39,6 @@ class Person:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The texts to search for."""
         return astuple(self)
 
     def event(self) -> dict[str, object]:

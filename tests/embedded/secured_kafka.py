@@ -51,7 +51,6 @@ class SecuredKafka(EmbeddedService):
         (self.directory / "data" / "admin-password.sha256").unlink()
 
     def users(self) -> list[ServerCredentials]:
-        """All users but the admin."""
         found = [self.access(user).credentials for user in USERS if user != "admin"]
         return [credentials for credentials in found if credentials]
 

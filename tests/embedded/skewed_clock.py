@@ -60,7 +60,6 @@ class SkewedClock:
         new.rename(self._file)
 
     def now(self) -> datetime:
-        """Its time."""
         return datetime.now(UTC) + timedelta(seconds=int(self._file.read_text()))
 
     def environment(self, others: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -46,7 +46,6 @@ class SmallDisk:
 
     @property
     def free_bytes(self) -> int:
-        """The free space."""
         found = os.statvfs(self.folder)
         return found.f_bavail * found.f_frsize
 

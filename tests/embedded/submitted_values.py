@@ -73,7 +73,6 @@ class SubmittedEvent:
         return json.dumps(self.fields, ensure_ascii=escaped, default=lambda moment: moment.text)
 
     def protobuf(self) -> bytes:
-        """The event in Protobuf."""
         return bytes(SUBMITTED(**_with_times(self.fields)).SerializeToString())
 
     def row(self) -> Values:
@@ -147,7 +146,6 @@ def _with_times(value: Any) -> Any:  # noqa: ANN401 # any field's value
 
 
 def as_json(events: Sequence[SubmittedEvent], *, escaped: bool) -> bytes:
-    """A body of JSON."""
     return f'{{"events": [{", ".join(each.json(escaped=escaped) for each in events)}]}}'.encode()
 
 

@@ -61,7 +61,6 @@ class RunningReceiver:
         )
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> int:
-        """The status of a request."""
         connection = HTTPConnection(HOST, self.port, timeout=60)
         try:
             connection.request(method, path, body)

@@ -60,7 +60,6 @@ class Audit:
 
     @property
     def log(self) -> str:
-        """What the service has logged."""
         return (self.folder / "audit.log").read_text()
 
     @contextmanager
@@ -91,7 +90,6 @@ class Audit:
             process.wait()
 
     def send(self, topic: str, values: list[bytes]) -> None:
-        """Send records."""
         producer = Producer({"bootstrap.servers": self.bootstrap_servers, "message.max.bytes": _LARGE + 10_000})
         for value in values:
             producer.produce(topic, value)
@@ -121,7 +119,6 @@ class Audit:
 
 @pytest.fixture
 def audit(tmp_path: Path, kafka: EmbeddedKafka, topic: Callable[..., str]) -> Audit:
-    """Empty topics and no tables."""
     config = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": str(2 * _LARGE)}
     (tmp_path / "audit.log").touch()
     return Audit(tmp_path, kafka.bootstrap_servers, topic(1, config), topic(1, config))

@@ -75,9 +75,7 @@ def test_a_consumer_that_fails_between_two_appends_goes_on_without_loss_or_repet
 
 @pytest.mark.slow
 def test_a_fan_out_alone_writes_the_tables_of_games_and_no_other(
-    filled: Callable[[Fill], Workload],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    filled: Callable[[Fill], Workload], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in spark_environment().items():
         monkeypatch.setenv(name, value)

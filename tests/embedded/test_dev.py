@@ -27,8 +27,6 @@ QUESTION = "events_per_hour"
 HOW_TO = sorted(str(page.relative_to(REPOSITORY)) for page in REPOSITORY.glob("docs/how-to/*.md"))
 # Each page has programs start again; that of a game shows most things that the others rely on.
 SHORT_PAGE = "docs/how-to/add-a-game.md"
-# With a rate that is known.
-RUNNING_STREAM = r'ingest_events</th><td><span class="good">runs</span></td><td class="number">\d'
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +88,6 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 @pytest.fixture
 def platform(reader: Reader) -> Dev:
-    """The running `make dev` of the reader."""
     return reader.platform
 
 

@@ -51,7 +51,6 @@ class _Files(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """The site's address."""
     with ThreadingHTTPServer((HOST, 0), partial(_Files, directory=SITE)) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://{HOST}:{server.server_port}/"
@@ -60,7 +59,6 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def seen(address: str, missing_service: Callable[[str], NoReturn]) -> dict[str, Any]:
-    """What a reader sees."""
     try:
         python, chromium = python_and_chromium()
     except StartupError as error:

@@ -4,6 +4,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+from tests.support.programs import add_program
 from tools.embedded.ports import HOST
 
 DOCTOR = Path(__file__).parents[2] / "compose" / "doctor.sh"
@@ -18,10 +19,7 @@ esac
 
 def doctor_says(folder: Path, port: int) -> str:
     """The line about a stack with this one port."""
-    docker = folder / "bin" / "docker"
-    docker.parent.mkdir()
-    docker.write_text(FAKE_DOCKER)
-    docker.chmod(0o755)
+    docker = add_program(folder / "bin" / "docker", FAKE_DOCKER)
     (folder / "compose.yaml").write_text("services: {trino: {ports: ['127.0.0.1:${TRINO_PORT}:8080']}}\n")
     (folder / ".env").write_text(f"TRINO_PORT={port}\n")
     environment = {"PATH": f"{docker.parent}:/usr/bin:/bin", "COMPOSE_DIRECTORY": str(folder)}

@@ -35,11 +35,7 @@ OTHER_HOST, FLOODING = "127.0.0.2", "127.0.0.3"
 @pytest.fixture(scope="module")
 def gateway(open_gateway: Callable[..., Gateway]) -> Gateway:
     """The service with short windows; a body may take as long as a busy machine needs to send it."""
-    return open_gateway(
-        INGEST_BODY_SECONDS="60",
-        INGEST_SIGNATURE_WINDOW_SECONDS="15",
-        INGEST_BURST_SECONDS="1",
-    )
+    return open_gateway(INGEST_BODY_SECONDS="60", INGEST_SIGNATURE_WINDOW_SECONDS="15", INGEST_BURST_SECONDS="1")
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,6 @@ def gateway(open_gateway: Callable[..., Gateway]) -> Gateway:
 
 
 def sent(gateway: Gateway, request: FuzzedRequest) -> Reply:
-    """The response to a fuzzed request."""
     return gateway.send(request.body, **request.headers)
 
 

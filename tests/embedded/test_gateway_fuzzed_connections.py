@@ -110,10 +110,7 @@ class Traffic:
 @pytest.fixture(scope="module")
 def gateway(open_gateway: Callable[..., Gateway], tmp_path_factory: pytest.TempPathFactory) -> Gateway:
     """The service by HTTPS, with a short timeout for bodies."""
-    return open_gateway(
-        certificates(tmp_path_factory.mktemp("certificates"), "ingest"),
-        INGEST_BODY_SECONDS="3",
-    )
+    return open_gateway(certificates(tmp_path_factory.mktemp("certificates"), "ingest"), INGEST_BODY_SECONDS="3")
 
 
 @pytest.mark.slow

@@ -57,7 +57,6 @@ class Signed(AuthBase):
 
 @pytest.fixture(scope="module")
 def gateway(open_gateway: Callable[..., Gateway]) -> Gateway:
-    """The service."""
     return open_gateway()
 
 

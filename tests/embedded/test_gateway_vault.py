@@ -40,11 +40,7 @@ def access(postgres: EmbeddedPostgres) -> Iterator[VaultAccess]:
 
 @pytest.fixture
 def gateway(
-    tmp_path: Path,
-    access: VaultAccess,
-    kafka: EmbeddedKafka,
-    registry: EmbeddedRegistry,
-    topic: Callable[[int], str],
+    tmp_path: Path, access: VaultAccess, kafka: EmbeddedKafka, registry: EmbeddedRegistry, topic: Callable[[int], str]
 ) -> Iterator[Gateway]:
     """The service in two processes."""
     assert access.credentials is not None

@@ -42,7 +42,6 @@ class Topic:
         assert producer.flush(30) == 0
 
     def delete(self) -> None:
-        """Delete the topic."""
         delete_topic(self._servers, self.name)
 
     def delete_records(self, before: int) -> None:

@@ -99,7 +99,6 @@ def reader_of(request: pytest.FixtureRequest, missing_service: Callable[[str], N
 
 
 def read(reader: RangeReader, *ranges: PartitionRange) -> pa.Table:
-    """All records of ranges."""
     return pa.Table.from_batches(list(reader.read(ranges)), RECORD_SCHEMA)
 
 
@@ -133,7 +132,6 @@ def as_spark_reads(spark: SparkSession, kafka: EmbeddedKafka, topic: str) -> pa.
 
 
 def in_order(records: pa.Table) -> pa.Table:
-    """Records by partition and offset."""
     return records.sort_by([("partition", "ascending"), ("offset", "ascending")])
 
 

@@ -53,12 +53,7 @@ def test_a_lost_vault_loses_only_personal_data_and_its_backup_restores_all_but_t
     gateway.process.stop()
     lose_the_vault(gateway)
     result = json.loads(job(gateway, "jobs.restore_vault", "backup", "--erasures", "erasures", "--without-lakehouse"))
-    assert result["restored"] == {
-        "restored": PLAYERS - 1,
-        "skipped": 1,
-        "unreadable": 0,
-        "erased_again": 0,
-    }
+    assert result["restored"] == {"restored": PLAYERS - 1, "skipped": 1, "unreadable": 0, "erased_again": 0}
     gateway.restart()
     after = pseudonyms_after_playing(gateway)
     assert {name for name in before if after[name] != before[name]} == {"p7"}

@@ -25,7 +25,6 @@ from tools.embedded.ports import HOST
 
 
 def certificates(directory: Path, *services: str) -> Path:
-    """Make an authority, and certificates for services."""
     CertificateDirectory(directory, ChangeLog("certificates")).update(services, datetime.now(UTC))
     return directory
 

@@ -31,7 +31,6 @@ with own_session("packaged", Location(uri=f"file://{folder}"), Path(jars)) as sp
 
 @pytest.fixture(scope="module")
 def java_home(missing_service: Callable[[str], NoReturn]) -> Path:
-    """The Java home that `make java` makes."""
     if not (PACKAGED / "release").is_file():
         missing_service(f"{PACKAGED} is missing: run make java")
     return PACKAGED

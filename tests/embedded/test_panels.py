@@ -38,7 +38,6 @@ DECADE = 10 * 365 * 86_400
 EVERY_PANEL = [
     pytest.param(panel, id=f"{page.uid}-{panel.title}") for page in PAGES for row in page.rows for panel in row.panels
 ]
-OVER_TIME = [each for each in EVERY_PANEL if isinstance(each.values[0], TimeSeries | StateTimeline)]
 TABLES = [each for each in EVERY_PANEL if isinstance(each.values[0], Table)]
 _LABEL = re.compile(r"{{(\w+)}}")
 
@@ -52,7 +51,6 @@ class Series:
 
     @property
     def last(self) -> float:
-        """The newest value."""
         return self.samples[-1][1]
 
 

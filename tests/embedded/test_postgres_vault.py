@@ -43,7 +43,6 @@ def open_again(access: VaultAccess) -> Iterator[OpenVault]:
 
 @pytest.fixture
 def vault(open_again: OpenVault) -> Vault:
-    """An empty vault."""
     return open_again()
 
 
@@ -62,7 +61,6 @@ def lost_and_new(access: VaultAccess, vault: Vault, open_again: OpenVault) -> Op
 
 @pytest.fixture
 def keys(tmp_path: Path) -> VaultKeys:
-    """The vault's own keys."""
     return VaultKeys.read(key_file(tmp_path))
 
 

@@ -51,7 +51,6 @@ class NumberedRecords:
         self.acknowledged: Records = {}
 
     def start(self) -> None:
-        """Start sending."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -50,7 +50,6 @@ class Declared:
 
     @property
     def superusers_password(self) -> str:
-        """What opens everything."""
         return (self.postgres.directory / "superuser").read_text()
 
     def password(self, name: str, password: str) -> None:
@@ -77,7 +76,6 @@ class Declared:
         return done.returncode
 
     def as_role(self, role: str, database: str, password: str = PASSWORD) -> _Connection:
-        """A connection as one of the roles."""
         uri = self.postgres.uri(database)
         return psycopg.connect(uri, user=role, password=password, connect_timeout=5, autocommit=True)
 

@@ -65,7 +65,6 @@ def credentials(gateway: EmbeddedGateway) -> Credentials:
 
 
 def an_event(**fields: object) -> dict[str, object]:
-    """A valid event of now."""
     return {
         "event_id": str(uuid.uuid4()),
         "event_name": "tap",

@@ -120,13 +120,11 @@ class Game:
         assert self._client.flush(PATIENCE)
 
     def close(self) -> None:
-        """End it."""
         assert self._client.close()
 
 
 @pytest.fixture
 def game(gateway: EmbeddedGateway, credentials: Credentials) -> Iterator[Game]:
-    """The game, connected."""
     opened = Game(gateway.url, credentials)
     yield opened
     opened.close()
@@ -142,7 +140,6 @@ def maintained(lakehouse: Lakehouse) -> Lakehouse:
 
 
 def records_of(lakehouse: Lakehouse) -> Mapping[str, TaskRecord]:
-    """The record of each task."""
     records, now = TaskRecords(lakehouse.store), datetime.now(UTC)
     return {name: records.of(name, now) for name in TASKS}
 
@@ -240,7 +237,6 @@ def versions_can_be_read(lakehouse: Lakehouse, table: str) -> bool:
 
 
 def figures_of_gold(lakehouse: Lakehouse) -> int:
-    """The events that gold counts."""
     results = [attempt(each) for each in GoldTables(lakehouse.store, load_gold(lakehouse.games_file)).now()]
     assert all(isinstance(each, Refreshed) for each in results), results
     return sum(lakehouse.rows(f"gold/{GAME}_player_agg", "event_count")["event_count"].to_pylist())

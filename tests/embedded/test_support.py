@@ -42,11 +42,7 @@ def gateway(
     """The service in two processes, with keys of support staff."""
     folder = tmp_path_factory.mktemp("support")
     opened = Gateway.open(
-        folder,
-        bootstrap_servers=kafka.bootstrap_servers,
-        registry_url=registry.url,
-        topic=name,
-        INGEST_PROCESSES="2",
+        folder, bootstrap_servers=kafka.bootstrap_servers, registry_url=registry.url, topic=name, INGEST_PROCESSES="2"
     )
     keys = [
         f"{{id: {KEY}, game: archery_duel, secrets: [{SECRET}]}}",

@@ -34,7 +34,6 @@ class Lamps:
         self.at_once = 0
 
     def states(self) -> SwitchStates:
-        """What is on."""
         return SwitchStates(load=self.load, faults=tuple(sorted(self.on)))
 
     def switch(self, fault: str, *, on: bool) -> None:
@@ -47,7 +46,6 @@ class Lamps:
         self.at_once -= 1
 
     def set_load(self, rate: int) -> None:
-        """Set it."""
         self.load = rate
 
 
@@ -59,7 +57,6 @@ def socket_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def lamps(socket_file: Path) -> Iterator[Lamps]:
-    """Switches that are served."""
     made = Lamps()
     with switchboard(socket_file, made):
         yield made

@@ -46,7 +46,6 @@ class OtlpReceiver:
 
     @property
     def url(self) -> str:
-        """Its address."""
         return f"http://{HOST}:{self._server.server_port}"
 
     def take(self, request: ExportTraceServiceRequest) -> None:
@@ -59,7 +58,6 @@ class OtlpReceiver:
                     self.spans[span.trace_id.hex()].append(span)
 
     def close(self) -> None:
-        """Stop it."""
         self._server.shutdown()
         self._server.server_close()
 

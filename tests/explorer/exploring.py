@@ -25,7 +25,6 @@ class Run:
 
 
 def run(case: Case, schedule: Schedule, faults: Faults) -> Run:
-    """Run a case by a schedule, and check it."""
     world = World(schedule, faults)
     failure = ""
     try:

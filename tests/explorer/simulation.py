@@ -30,39 +30,32 @@ class MemoryStore(Store):
         self.content: dict[str, tuple[bytes, float]] = {}
 
     def put_new(self, path: str, content: bytes) -> bool:
-        """As Store's."""
         if path not in self.content:
             self.put(path, content)
         return self.content[path][0] == content
 
     def put(self, path: str, content: bytes) -> None:
-        """As Store's."""
         self.content[path] = (content, self._clock())
 
     def copy(self, path: str, to: str) -> None:
-        """As Store's."""
         if path not in self.content:
             raise FileNotFoundError(path)
         self.put(to, self.content[path][0])
 
     def delete(self, path: str) -> None:
-        """As Store's."""
         self.content.pop(path, None)
 
     def get(self, path: str) -> bytes | None:
-        """As Store's."""
         return self.content[path][0] if path in self.content else None
 
     def _exists(self, path: str) -> bool:
         return path in self.content
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
-        """As Store's."""
         found = self.get(path)
         return None if found is None else found[start : start + length]
 
     def objects(self, prefix: str, after: str | None = None) -> Iterator[StoredObject]:
-        """As Store's."""
         for path in self.paths(prefix):
             if after is not None and path <= after:
                 continue
@@ -70,11 +63,9 @@ class MemoryStore(Store):
             yield StoredObject(path, len(content), _EPOCH + timedelta(seconds=written))
 
     def paths(self, prefix: str) -> list[str]:
-        """As Store's."""
         return sorted(path for path in self.content if path.startswith(_folder(prefix)))
 
     def folders(self, prefix: str) -> list[str]:
-        """As Store's."""
         start = _folder(prefix)
         inside = [path.removeprefix(start) for path in self.paths(prefix)]
         return sorted({start + path.split("/")[0] for path in inside if "/" in path})
@@ -96,19 +87,15 @@ class ScheduledStore(Store):
         self.plain = plain
 
     def put_new(self, path: str, content: bytes) -> bool:
-        """As Store's."""
         return _perform(f"create {path}", lambda: self.plain.put_new(path, content), is_write=True)
 
     def put(self, path: str, content: bytes) -> None:
-        """As Store's."""
         _perform(f"put {path}", lambda: self.plain.put(path, content), is_write=True)
 
     def copy(self, path: str, to: str) -> None:
-        """As Store's."""
         _perform(f"copy {path} to {to}", lambda: self.plain.copy(path, to), is_write=True)
 
     def delete(self, path: str) -> None:
-        """As Store's."""
         _perform(f"delete {path}", lambda: self.plain.delete(path), is_write=True)
 
     def delete_all(self, paths: Iterable[str]) -> None:
@@ -117,7 +104,6 @@ class ScheduledStore(Store):
             self.delete(path)
 
     def get(self, path: str) -> bytes | None:
-        """As Store's."""
         return _perform(f"get {path}", lambda: self.plain.get(path))
 
     def get_all(self, paths: Iterable[str]) -> Iterator[bytes | None]:
@@ -125,23 +111,18 @@ class ScheduledStore(Store):
         return map(self.get, paths)
 
     def missing(self, paths: Sequence[str]) -> list[str]:
-        """As Store's."""
         return _perform("find the missing ones", lambda: self.plain.missing(paths))
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
-        """As Store's."""
         return _perform(f"get a range of {path}", lambda: self.plain.get_range(path, start, length))
 
     def objects(self, prefix: str, after: str | None = None) -> Iterator[StoredObject]:
-        """As Store's."""
         return iter(_perform(f"list {prefix}", lambda: list(self.plain.objects(prefix, after))))
 
     def paths(self, prefix: str) -> list[str]:
-        """As Store's."""
         return _perform(f"list {prefix}", lambda: self.plain.paths(prefix))
 
     def folders(self, prefix: str) -> list[str]:
-        """As Store's."""
         return _perform(f"list the folders of {prefix}", lambda: self.plain.folders(prefix))
 
 
@@ -177,7 +158,6 @@ class SimulatedEvent:
         self._is_set = False
 
     def is_set(self) -> bool:
-        """Return True if it is set."""
         return self._is_set
 
     def set(self) -> None:
@@ -202,7 +182,6 @@ class SimulatedThread:
         self._has_ended = calling_world().spawn(self._name, self._target)
 
     def join(self) -> None:
-        """Wait for its end."""
         assert self._has_ended is not None
         calling_world().wait(self._has_ended)
 
@@ -223,11 +202,9 @@ class InlineExecutor:
         """End; nothing is under way."""
 
     def map(self, function: Callable[..., Result], *values: Iterable[object]) -> list[Result]:
-        """Call the function with each value."""
         return [function(*each) for each in zip(*values, strict=False)]
 
     def submit(self, function: Callable[..., Result], *values: object) -> "Future[Result]":
-        """Call the function at once."""
         future: Future[Result] = Future()
         future.set_result(function(*values))
         return future

@@ -35,11 +35,7 @@ from gamelake.objects.store import Store
 from gamelake.streaming.dedup import cross_source, worker_memory
 from gamelake.streaming.dedup import window as dedup_window
 from gamelake.streaming.dedup.candidates import CandidateEvents
-from gamelake.streaming.dedup.cross_source import (
-    ConcurrentFilesStream,
-    ConcurrentStream,
-    DecisionOrder,
-)
+from gamelake.streaming.dedup.cross_source import ConcurrentFilesStream, ConcurrentStream, DecisionOrder
 from gamelake.streaming.dedup.duplicates import DuplicateFilter
 from gamelake.streaming.dedup.identity_files import EVENTS_OF_FILES
 from gamelake.streaming.dedup.ingested import OtherSources
@@ -81,7 +77,6 @@ class _Topic:
     """The topic was never made again."""
 
     def id(self) -> str:
-        """Its id."""
         return TOPIC_ID
 
     def batch(self, planning: DataFrame, planned: PlannedOffsets) -> BatchRecords:
@@ -106,7 +101,6 @@ class OneStepTables:
         return True
 
     def append(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
-        """Commit a batch."""
         del transaction
         paths = {file.path for file in entry.files}
         calling_world().perform("commit to silver/events", lambda: self.files.update(paths), is_write=True)
@@ -140,7 +134,6 @@ class _Decider:
     written: int = 0
 
     def learn(self, columns: Mapping[str, pa.Schema]) -> bool:
-        """As Decider's."""
         self.columns.learn(columns)
         return True
 
@@ -184,7 +177,6 @@ class _Decider:
 
 
 def _candidates(ids: Sequence[str]) -> CandidateEvents:
-    """Events of one game."""
     zeros = np.zeros(len(ids), np.int64)
     return CandidateEvents(pa.record_batch({"event_id": pa.array(ids, pa.string())}), [_GAME], zeros, zeros, zeros)
 

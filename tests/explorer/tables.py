@@ -51,15 +51,12 @@ class MemoryTable:
             self._protocol = protocol
 
     def version(self) -> int:
-        """As DeltaTable's."""
         return self._version
 
     def schema(self) -> Schema:
-        """As DeltaTable's."""
         return _schema(self._metadata["schemaString"])
 
     def metadata(self) -> SimpleNamespace:
-        """As DeltaTable's."""
         found = self._metadata
         return SimpleNamespace(
             id=found["id"],
@@ -71,7 +68,6 @@ class MemoryTable:
         )
 
     def protocol(self) -> SimpleNamespace:
-        """As DeltaTable's."""
         return SimpleNamespace(
             min_reader_version=self._protocol["minReaderVersion"],
             min_writer_version=self._protocol["minWriterVersion"],
@@ -80,7 +76,6 @@ class MemoryTable:
         )
 
     def transaction_version(self, app_id: str) -> int | None:
-        """As DeltaTable's."""
         return self._transactions.get(app_id)
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:
@@ -132,7 +127,6 @@ class Lake:
         self.store = ScheduledStore(self.plain)
 
     def opened(self, _: Location, table: str, version: int | None = None) -> DeltaTable:
-        """Open a table, as one operation."""
         found = calling_world().perform(f"open {table}", lambda: MemoryTable(self.plain, table, version))
         return cast("DeltaTable", found)
 

@@ -11,7 +11,6 @@ from tests.kubernetes.platform import Cluster
 
 @pytest.fixture(scope="session")
 def cluster(missing_service: Callable[[str], NoReturn]) -> Iterator[Cluster]:
-    """The cluster."""
     if "GAMELAKE_TEST_CHART" not in os.environ:
         missing_service("no cluster: make test-kubernetes brings one up")
     found = Cluster()

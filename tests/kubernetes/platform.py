@@ -143,7 +143,6 @@ class Cluster:
         self._store = Forward("object-store", 9000)
 
     def close(self) -> None:
-        """End the forwardings."""
         self.gateway.end()
         self._store.end()
 
@@ -194,7 +193,6 @@ class Cluster:
         return Counter(table.to_pyarrow_table(columns=["event_id"])["event_id"].to_pylist())
 
     def reconciliation(self) -> Reconciliation:
-        """The reconciliation of the lakehouse."""
         return reconcile(Store(self.lakehouse))
 
     def upgrade(self, values: Mapping[str, str]) -> None:

@@ -50,7 +50,6 @@ class KnownSchemas:
 
     @property
     def location(self) -> Location:
-        """Where the lakehouse is."""
         return Location(uri=f"file://{self.folder}")
 
     def add(self, extra_field: str = "") -> int:
@@ -104,6 +103,5 @@ def planned(records: Sequence[PlannedRecord]) -> PlannedOffsets:
 
 
 def commit(tables: DeltaTables, decision: Decision, batch_id: int) -> None:
-    """Commit a decided batch to its tables."""
     for entry in decision.tables:
         tables.append(entry, BatchTransaction("test", batch_id))

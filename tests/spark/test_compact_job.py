@@ -1,10 +1,8 @@
 """The job that packs small files, as it is run: all tables at once, and killed in the middle."""
 
 import json
-import os
 import secrets
 import subprocess
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +17,7 @@ from gamelake.maintenance import compaction_run
 from gamelake.maintenance.compaction_run import CompactionRun, CompactionScope
 from jobs.compact import compact_with_spark
 from tests.conftest import JARS
+from tests.support.job_processes import run_job
 from tests.support.silver_events import Event, Silver
 
 REPOSITORY = Path(__file__).parents[2]
@@ -35,15 +34,14 @@ def silver(tmp_path: Path) -> Silver:
 
 
 def job(silver: Silver, *options: str, failpoint: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
-    environment = os.environ | {
+    settings = {
         "GAMELAKE_LAKEHOUSE": silver.store.location.uri,
         "GAMELAKE_GAMES_FILE": str(REPOSITORY / "contracts/games.yaml"),
         "GAMELAKE_SPARK_JARS": str(JARS),
         "GAMELAKE_FAILPOINT": failpoint,
         **variables,
     }
-    command = (sys.executable, "-m", "jobs.compact", *options)
-    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    return run_job("compact", *options, **settings)
 
 
 def results(run: "subprocess.CompletedProcess[str]") -> list[dict[str, Any]]:

@@ -26,7 +26,6 @@ PLAYED = [
 
 @pytest.fixture
 def built(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> "duckdb.DuckDBPyConnection":
-    """The tables of the models."""
     if not DBT.exists():
         missing_service("dbt is not installed: run make engines")
     games, players, days = zip(*PLAYED, strict=True)

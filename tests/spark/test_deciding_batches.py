@@ -104,10 +104,7 @@ def test_records_that_conflict_with_columns_added_by_another_writer_become_dead_
     def records(schema_id: int, name: str) -> list[PlannedRecord]:
         return [PlannedRecord(n, schemas.value(schema_id, f"{name}-{n}", "Archery")) for n in range(5)]
 
-    with (
-        stream_tables(schemas.location) as tables,
-        stream_tables(schemas.location) as others,
-    ):
+    with stream_tables(schemas.location) as tables, stream_tables(schemas.location) as others:
 
         def decided(taken: list[PlannedRecord]) -> Decision:
             return schemas.decider(others, ["silver/archery_events"]).decide(as_frame(spark, taken), planned(taken))
@@ -133,10 +130,7 @@ def test_records_outside_the_plan_stop_the_batch(spark: SparkSession, schemas: K
     plain = schemas.add()
     records = [PlannedRecord(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(10)]
 
-    with (
-        stream_tables(schemas.location) as tables,
-        pytest.raises(OffsetGapError, match="planned were 0 to 4"),
-    ):
+    with stream_tables(schemas.location) as tables, pytest.raises(OffsetGapError, match="planned were 0 to 4"):
         schemas.decider(tables).decide(as_frame(spark, records), PlannedOffsets({0: 0}, {0: 5}))
 
 
@@ -174,8 +168,5 @@ def test_a_kafka_partition_in_two_tasks_is_refused_where_duplicates_matter(
     records = [PlannedRecord(n, schemas.value(plain, f"e{n}", "Archery")) for n in range(20)]
     window = DedupWindow(Store(schemas.location), "events", DedupLimits())
 
-    with (
-        stream_tables(schemas.location) as tables,
-        pytest.raises(SplitPartitionError, match="partition 0"),
-    ):
+    with stream_tables(schemas.location) as tables, pytest.raises(SplitPartitionError, match="partition 0"):
         schemas.decider(tables).decide(as_frame(spark, records), planned(records), window.plan("seed", 0))

@@ -31,7 +31,6 @@ def lake(spark: SparkSession, tmp_path: Path) -> Path:
 
 
 def comments(spark: SparkSession, path: Path) -> dict[str, str]:
-    """What Spark shows."""
     rows = spark.sql(f"DESCRIBE TABLE delta.`{path}`").collect()
     return {row.col_name: row.comment for row in rows if row.comment}
 

@@ -29,7 +29,6 @@ def tuples(found: pa.Table) -> list[tuple[object, ...]]:
 
 
 def by_engine(spark: SparkSession, table: MaintainedSilver, path: str) -> dict[str, Counter[Row]]:
-    """What each engine reads of a table."""
     name = path.replace("/", ".")
     in_spark = spark.read.format("delta").load(table.location.child(path)).select(*COLUMNS).collect()
     in_rust = QueryBuilder().register("asked", open_table(table.location, path)).execute(f"SELECT {ASKED} FROM asked")  # noqa: S608

@@ -185,7 +185,6 @@ class DiesAfterItsManifest(Failpoints):
     """The process ends once the manifest is written."""
 
     def reach(self, point: Failpoint) -> None:
-        """End."""
         if point is Failpoint.AFTER_MANIFEST:
             raise InterruptedError
 

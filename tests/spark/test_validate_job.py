@@ -1,6 +1,5 @@
 """The job that validates a day, as it is run: what it prints and keeps, and its exit codes."""
 
-import os
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -19,6 +18,7 @@ from gamelake.program import OK
 from jobs import validate
 from tests.conftest import JARS
 from tests.spark.planted import DAY, SCHEMA, events, week
+from tests.support.job_processes import run_job
 
 pytestmark = pytest.mark.spark
 
@@ -51,9 +51,7 @@ def _settings(store: Store) -> dict[str, str]:
 
 
 def _validate(store: Store, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = (sys.executable, "-m", "jobs.validate", *arguments)
-    environment = {**os.environ, **_settings(store)}
-    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    return run_job("validate", *arguments, **_settings(store))
 
 
 def _validate_in_this_process(

@@ -20,13 +20,7 @@ from gamelake.quality.suites.counting import figures
 from gamelake.quality.suites.day import LakehouseDay, games_to_validate, newest_day
 from gamelake.quality.suites.expectations import Expectation, SuiteName, ValidationSuite, Weight
 from gamelake.quality.suites.holds import GoldHolds
-from gamelake.quality.suites.hops import (
-    Hop,
-    LakehouseTotals,
-    TableHops,
-    hops_of_totals,
-    validate_hops,
-)
+from gamelake.quality.suites.hops import Hop, LakehouseTotals, TableHops, hops_of_totals, validate_hops
 from gamelake.quality.suites.hour_hops import HourHops
 from gamelake.quality.suites.lost_records import BatchCoordinates
 from gamelake.quality.suites.results import build_docs, write_results

@@ -29,7 +29,6 @@ JARS = ROOT / "build/jars/spark"
 
 @pytest.fixture(scope="session")
 def stack(missing_service: Callable[[str], NoReturn]) -> Stack:
-    """The running stack."""
     stack = Stack()
     try:
         running = stack.is_healthy("ingest-events")
@@ -110,7 +109,6 @@ def own_services(kafka: EmbeddedKafka, registry: EmbeddedRegistry, topic: Callab
 
 @pytest.fixture
 def s3_lakehouse(tmp_path: Path, object_store: ObjectStore, bucket: str, own_services: Services) -> S3Lakehouse:
-    """An empty lakehouse on the object store."""
     return S3Lakehouse.on(object_store, f"s3://{bucket}/lake", tmp_path, own_services)
 
 

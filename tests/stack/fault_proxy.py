@@ -124,7 +124,6 @@ class FaultProxy:
             loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection of a client."""
         try:
             while (request := await _read_message(reader, on_continue=writer)) is not None:
                 reply = await self._pass_on(request)

@@ -28,7 +28,6 @@ def credentials_of(game: str, secrets: Path = SECRETS) -> Credentials:
 
 
 def an_event(**fields: object) -> Event:
-    """A good event of now."""
     now = datetime.now(UTC).isoformat()
     ids = {"event_id": str(uuid.uuid4()), "gamer_id": "p-1", "session_id": "s-1"}
     return ids | {"event_name": "tap", "event_time": now} | fields
@@ -44,7 +43,6 @@ class Game:
 
     @classmethod
     def of(cls, name: str) -> "Game":
-        """The game of the contract with that name."""
         return cls(credentials_of(name))
 
     def post(self, events: Sequence[Mapping[str, object]]) -> Reply:

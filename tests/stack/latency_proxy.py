@@ -37,7 +37,6 @@ class FarStore:
 
     @property
     def requests(self) -> int:
-        """Requests so far."""
         return self._requests.value
 
     @property

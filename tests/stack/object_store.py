@@ -57,7 +57,6 @@ class ObjectStore:
 
     @property
     def admin(self) -> MinioAdmin:
-        """The store's admin API."""
         parts = urlsplit(self.endpoint)
         provider = StaticProvider(self.access_key, self.secret_key)
         return MinioAdmin(endpoint=parts.netloc, credentials=provider, secure=parts.scheme == "https")
@@ -73,7 +72,6 @@ class ObjectStore:
         }
 
     def location(self, uri: str) -> Location:
-        """A lakehouse here."""
         return LakehouseSettings.from_env(self.variables(uri)).location
 
     @contextmanager

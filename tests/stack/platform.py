@@ -34,7 +34,6 @@ class Stack:
         return running.compose(*arguments, seconds=_COMMAND_SECONDS)
 
     def containers(self) -> list[running.Container]:
-        """What there is of the stack now."""
         return running.containers()
 
     def is_healthy(self, service: str) -> bool:
@@ -77,7 +76,6 @@ class Stack:
         return Counter(rows["event_id"].to_pylist())
 
     def reconciliation(self) -> Reconciliation:
-        """The reconciliation of the lakehouse."""
         return reconcile(Store(self.lakehouse))
 
 

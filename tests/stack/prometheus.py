@@ -39,7 +39,6 @@ class Prometheus:
         return [number for number in numbers if not math.isnan(number)]
 
     def targets(self) -> list[Target]:
-        """What it asks for figures."""
         found = self._api("targets", state="active")["activeTargets"]
         return [Target(each["labels"]["job"], each["health"], each["lastError"]) for each in found]
 
@@ -52,7 +51,6 @@ class Prometheus:
         ]
 
     def page(self, path: str) -> PageResponse:
-        """One of its pages."""
         return page("PROMETHEUS_PORT", path)
 
     def _api(self, name: str, **parameters: str) -> Any:  # noqa: ANN401 # JSON, of another shape for each name

@@ -60,7 +60,6 @@ def password_of(user: str) -> str:
 
 
 def browser() -> requests.Session:
-    """A browser without cookies."""
     session = requests.Session()
     url("TRINO_PORT")  # trusts the stack's authority from now on
     session.mount(f"https://identity.localhost:{ports()['KEYCLOAK_PORT']}/", _LocalAdapter())

@@ -28,7 +28,6 @@ class Writer:
 
     @property
     def rows(self) -> list[tuple[str, int]]:
-        """What it writes."""
         return [(f"{self.name}-{loop}", number) for loop in range(self.loops) for number in range(self.commits)]
 
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 from gamelake.delta.columns import delta_schema_json
 from gamelake.delta.data_files import DataFile, write_rows
 from gamelake.delta.table_files import TableFiles
-from gamelake.ledger.manifests import BatchManifest
 from gamelake.objects.store import Store
 
 SCHEMA = pa.schema([pa.field("writer", pa.string()), pa.field("number", pa.int64())])
@@ -31,19 +30,3 @@ def commits(store: Store, table: str) -> list[int]:
     """The versions that a table's log has, in order."""
     names = [path.rsplit("/", 1)[-1] for path in store.paths(f"{table}/_delta_log")]
     return [int(name.removesuffix(".json")) for name in names if name.endswith(".json") and name[0].isdigit()]
-
-
-def a_manifest(batch_id: int, query_id: str) -> BatchManifest:
-    """A manifest of a batch without records."""
-    return BatchManifest(
-        stream="stream",
-        query_id=query_id,
-        generation=0,
-        batch_id=batch_id,
-        topic="events",
-        topic_id="id",
-        written_at="2026-11-21T12:00:00+00:00",
-        offsets=(),
-        tables=(),
-        dead_letters={},
-    )

@@ -48,7 +48,6 @@ class S3Lakehouse(Lakehouse):
 
     @property
     def store(self) -> Store:
-        """The lakehouse's objects."""
         return Store(self.location)
 
     def rows(self, table: str, *columns: str) -> pa.Table:

@@ -110,11 +110,7 @@ class Duel:
 
 @pytest.fixture
 def duel(
-    spark_through_proxy: SparkSession,
-    object_store: ObjectStore,
-    proxy: FaultProxy,
-    lakehouse: Location,
-    tmp_path: Path,
+    spark_through_proxy: SparkSession, object_store: ObjectStore, proxy: FaultProxy, lakehouse: Location, tmp_path: Path
 ) -> Duel:
     """A duel over the version that the faster driver makes when it is warm."""
     return Duel(spark_through_proxy, object_store, proxy, lakehouse, tmp_path)

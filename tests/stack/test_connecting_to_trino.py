@@ -24,7 +24,6 @@ _OTHER_AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def printed_by(code: str, python: str | Path) -> str:
-    """What a program prints."""
     environment = {name: value for name, value in os.environ.items() if name not in _OTHER_AUTHORITIES}
     run = subprocess.run(
         (str(python), "-c", code), cwd=ROOT, env=environment, capture_output=True, text=True, check=False

@@ -23,7 +23,6 @@ HEALS_WITHIN_SECONDS = 300
 
 
 def address(container: str, network: str) -> str:
-    """The address of a container in a network."""
     (state,) = json.loads(run(("docker", "inspect", container)))
     return str(state["NetworkSettings"]["Networks"][network]["IPAddress"])
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import msgspec
 import pyarrow as pa
 import pytest
 
@@ -21,7 +20,7 @@ from gamelake.streaming.plan import WrittenFile
 from gamelake.streaming.tasks.chunk import ChunkWriter, TableDay
 from tests.stack.latency_proxy import FarStore, Latency, far_store
 from tests.stack.object_store import ROOT, ObjectStore
-from tests.stack.rows import a_manifest
+from tests.support.manifests import a_manifest
 
 pytestmark = pytest.mark.object_store
 
@@ -62,7 +61,7 @@ def test_the_files_and_the_commits_of_a_batch_do_not_wait_for_each_other(
 
     assert far.most_at_once > len(TABLES) // 2
     entries = TableColumns({}).agree(files)
-    first, second = (msgspec.structs.replace(a_manifest(batch, "query"), tables=entries) for batch in (0, 1))
+    first, second = (a_manifest(stream="stream", batch_id=batch, tables=entries) for batch in (0, 1))
     with stream_tables(lakehouse) as tables:
         commits = BatchCommits(Stream(Store(lakehouse), first.stream, "events"), tables)
         commits.commit(first)
@@ -76,7 +75,7 @@ def test_the_files_and_the_commits_of_a_batch_do_not_wait_for_each_other(
 
 def test_a_small_data_file_takes_one_request(lakehouse: Location, near: Location, far: FarStore) -> None:
     entries = TableColumns({}).agree(written(near))
-    manifest = msgspec.structs.replace(a_manifest(0, "query"), tables=entries)
+    manifest = a_manifest(stream="stream", tables=entries)
     with stream_tables(near) as tables:
         BatchCommits(Stream(Store(near), manifest.stream, "events"), tables).commit(manifest)
     handle = open_table(near, TABLES[0])

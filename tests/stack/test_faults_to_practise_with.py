@@ -65,7 +65,6 @@ def is_on(fault: Fault) -> bool:
 
 
 def fires(alert: str) -> bool:
-    """Return True if an alert fires."""
     return bool(PROMETHEUS.values(f'ALERTS{{alertname="{alert}", alertstate="firing"}}'))
 
 

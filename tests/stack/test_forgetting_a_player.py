@@ -46,7 +46,6 @@ class Person:
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def event(self) -> dict[str, object]:
-        """Something that this person does."""
         personal = {"email": f"{self.mark}@example.com", "free_text": f"I am {self.mark}"}
         return an_event(
             game_name="Archery Duel",
@@ -58,7 +57,6 @@ class Person:
 
 @pytest.fixture
 def game(stack: Stack) -> Game:
-    """A game of the contract."""
     stack.await_health("ingest")
     return Game.of(GAME)
 

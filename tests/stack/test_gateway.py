@@ -22,7 +22,6 @@ REQUESTS_AFTER_THE_RETURN = 20
 
 @pytest.fixture
 def game(stack: Stack) -> Game:
-    """A game of the contract."""
     stack.await_health("ingest")
     return Game.of(GAME)
 

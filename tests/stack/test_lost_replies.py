@@ -15,8 +15,9 @@ from gamelake.objects.store import Location, Store
 from tests.embedded.sending import Sender
 from tests.stack.fault_proxy import Exchange, Fault, FaultProxy
 from tests.stack.object_store import ObjectStore
-from tests.stack.rows import a_manifest, commits, entry_of, write_row
+from tests.stack.rows import commits, entry_of, write_row
 from tests.stack.s3_lakehouse import S3Lakehouse, Services
+from tests.support.manifests import a_manifest
 
 pytestmark = pytest.mark.object_store
 
@@ -79,7 +80,7 @@ def test_columns_are_added_once(through_proxy: Location, bucket: str, proxy: Fau
 
 def test_a_manifest_stands_as_the_one_that_was_put(through_proxy: Location, bucket: str, proxy: FaultProxy) -> None:
     manifests = Manifests(Store(through_proxy), "stream")
-    first, second = a_manifest(7, "first"), a_manifest(7, "second")
+    first, second = (a_manifest(stream="stream", batch_id=7, query_id=query) for query in ("first", "second"))
     proxy.lose(Fault.REPLY_LOST, "PUT", f"{bucket}/_gamelake/streams/stream/manifests")
 
     assert manifests.settle(first) == first

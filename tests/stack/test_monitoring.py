@@ -42,9 +42,7 @@ ORIGINS = ("alertmanager", "gamelake", "kafka", "metrics", "minio", "node", "pro
 FIGURE = re.compile(rf"\b(?:{'|'.join(ORIGINS)})[_:][\w:]+")
 
 # Queries of panels that are rightly empty on a healthy stack, and the events that fill them.
-MAY_BE_EMPTY = {
-    ("gamelake-lag", "Queries", "Behind since"): "a query that is behind",
-}
+MAY_BE_EMPTY = {("gamelake-lag", "Queries", "Behind since"): "a query that is behind"}
 
 # Metrics that this test's events don't touch, and the events that do; unit tests cover them.
 NOT_EMITTED_HERE = {

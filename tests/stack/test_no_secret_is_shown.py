@@ -14,7 +14,6 @@ UI, *OTHERS = ("INGEST_EVENTS_PORT", "SPARK_MASTER_PORT", "SPARK_HISTORY_PORT")
 
 
 def docker(*arguments: str) -> str:
-    """What docker prints."""
     command = ("docker", *arguments)
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return done.stdout + done.stderr

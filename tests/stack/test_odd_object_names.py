@@ -67,7 +67,6 @@ class Bucket:
         return notification(key, len(content), self.name)
 
     def run(self, folder: Path, *notifications: bytes) -> Run:
-        """Run a batch of notifications."""
         return FileRuns(folder, bucket=self.name).run(*notifications, landing=self.location)
 
 

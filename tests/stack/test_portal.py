@@ -24,7 +24,6 @@ SECONDS_TO_SWITCH = 200
 
 @pytest.fixture(scope="module", autouse=True)
 def portal(stack: Stack) -> None:
-    """The portal of the stack."""
     for service in ("prometheus", "portal"):
         stack.await_health(service)
 
@@ -75,9 +74,7 @@ def test_buttons_switch_a_fault_and_the_load_of_the_stack(switchboard: "subproce
 
 
 @pytest.mark.usefixtures("switchboard")
-def test_its_pages_work_in_a_browser_with_the_operators_certificate(
-    missing_service: Callable[[str], NoReturn],
-) -> None:
+def test_its_pages_work_in_a_browser_with_the_operators_certificate(missing_service: Callable[[str], NoReturn]) -> None:
     try:
         python, chromium = python_and_chromium()
     except StartupError as error:

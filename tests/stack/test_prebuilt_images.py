@@ -66,7 +66,6 @@ class ContainerRegistry(EmbeddedService):
         return Program(name=self.name, command=command, log_file=self.directory / "log")
 
     def is_healthy(self) -> bool:
-        """Return True if it responds."""
         try:
             with urllib.request.urlopen(f"http://{self.address}/v2/", timeout=5):
                 return True
@@ -83,7 +82,6 @@ class PrebuiltImages:
     version: str
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `compose/prebuilt.sh`."""
         command = (str(self.folder / "compose/prebuilt.sh"), *arguments)
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -100,7 +98,6 @@ class PrebuiltImages:
         return {name: tiny_image(self.local(name)) for name in NAMES}
 
     def remove(self) -> None:
-        """Remove all images from the engine."""
         found = docker("image", "ls", "--quiet", "--filter", f"reference=*/*:*{self.version}")
         found += "\n" + docker("image", "ls", "--quiet", "--filter", f"reference={self.registry}/*:*{self.version}")
         if ids := set(found.split()):

@@ -61,7 +61,6 @@ class Declared:
         (self.folder / "policies" / f"{self.name}.json").write_text(text)
 
     def key(self, secret: str) -> None:
-        """The user's secret."""
         self.secret = secret
         self._write_key(self.name, self.name, secret)
 
@@ -82,7 +81,6 @@ class Declared:
         return done.returncode
 
     def as_user(self) -> ObjectStore:
-        """The store as the declared user sees it."""
         return self.store.as_user(self.name, self.secret)
 
     def _write_key(self, name: str, access_key: str, secret: str) -> None:
@@ -95,7 +93,6 @@ class Declared:
 
 @pytest.fixture
 def admin(object_store: ObjectStore) -> MinioAdmin:
-    """The store's admin API."""
     return object_store.admin
 
 

@@ -32,14 +32,7 @@ ACTIONS: Mapping[str, Callable[[Minio, str, str], object]] = MappingProxyType(
 )
 RIGHTS: tuple[tuple[str, Mapping[str, Set[str]]], ...] = (
     ("ingest-events", {"read": LAKEHOUSE | {INCOMING, DELIVERED}, "put": LAKEHOUSE, "delete": STATES}),
-    (
-        "serving",
-        {
-            "read": {SILVER, GOLD, LINEAGE, LIVE_OPS},
-            "put": {GOLD, LINEAGE, LIVE_OPS},
-            "delete": {LIVE_OPS},
-        },
-    ),
+    ("serving", {"read": {SILVER, GOLD, LINEAGE, LIVE_OPS}, "put": {GOLD, LINEAGE, LIVE_OPS}, "delete": {LIVE_OPS}}),
     ("maintenance", {"read": LAKEHOUSE, "put": TABLES | {LINEAGE}, "delete": TABLES | {LINEAGE}}),
     ("privacy", {"read": LAKEHOUSE | {AUDIT, AUDIT_ROWS}, "put": LAKEHOUSE, "delete": LAKEHOUSE}),
     ("delivery", {"read": frozenset(), "put": {DELIVERED}, "delete": frozenset()}),

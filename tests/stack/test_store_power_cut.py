@@ -31,7 +31,6 @@ def program(stack: Stack, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def disk(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> Iterator[PowerCutDisk]:
-    """The disk whose power fails."""
     try:
         with PowerCutDisk.mounted(tmp_path / "disk", DISK_MIB) as disk:
             yield disk
@@ -77,7 +76,6 @@ class Server:
 
 
 def content(name: str, size: int) -> bytes:
-    """What an object must have."""
     return name.encode().ljust(size, b".")
 
 

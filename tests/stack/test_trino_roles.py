@@ -116,7 +116,6 @@ def of_game(table: str, title: str) -> str:
 
 
 def on(table: str, statements: Sequence[str]) -> list[str]:
-    """Statements about one table."""
     return [statement.format(table=table, schema=table.split(".", maxsplit=1)[0]) for statement in statements]
 
 

@@ -24,7 +24,6 @@ def versions(stack: Stack) -> Iterator[NewTable]:
 
 
 def numbers(table: NewTable, as_of: str) -> list[int]:
-    """What the table held then."""
     return sorted(row[0] for row in ANALYST.ask(f"{rows_of(table.sql)} {as_of}"))
 
 

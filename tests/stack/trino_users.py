@@ -33,7 +33,6 @@ class User:
 
     @property
     def access(self) -> TrinoAccess:
-        """The published Trino as this user."""
         return trino(self.name)
 
     def ask(self, sql: str) -> list[list[Any]]:
@@ -143,11 +142,9 @@ class NewTable:
         store.put(path, b"".join(json.dumps(action).encode() + b"\n" for action in actions))
 
     def spoil(self) -> None:
-        """Make its log unreadable."""
         Store(self.place).put(f"{self.path}/_delta_log/00000000000000000000.json", b'{"metaData": no JSON\n')
 
     def remove(self) -> None:
-        """Delete its files."""
         bucket, _, folder = self.place.uri.removeprefix("s3://").partition("/")
         client = ObjectStore.of_the_tests().client
         prefix = "/".join(part for part in (folder, self.path, "") if part)

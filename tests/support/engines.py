@@ -76,7 +76,6 @@ class OtherEngine:
         return answer["result"]
 
     def close(self) -> None:
-        """End the process."""
         self._process.communicate()
 
 

@@ -25,7 +25,6 @@ def encoded(value: object) -> object:
 
 
 def decoded(value: Any) -> Any:
-    """The value of `encoded`."""
     if not isinstance(value, list):
         return value
     parse: dict[str, Callable[[str], object]]
@@ -52,7 +51,6 @@ class SqlTable:
         return ".".join(f'"{step}"' for step in place)
 
     def literal(self, value: object) -> str:
-        """A value."""
         if isinstance(value, str):
             return "'" + value.replace("'", "''") + "'"
         if isinstance(value, datetime):

@@ -25,12 +25,10 @@ class InterruptedStore(Store):
             self._meanwhile()
 
     def put_new(self, path: str, content: bytes) -> bool:
-        """Count, then put."""
         self._count("put_new")
         return super().put_new(path, content)
 
     def put(self, path: str, content: bytes) -> None:
-        """Count, then put."""
         self._count("put")
         super().put(path, content)
 
@@ -40,11 +38,9 @@ class InterruptedStore(Store):
         return super().get(path)
 
     def paths(self, prefix: str) -> list[str]:
-        """Count, then list."""
         self._count("paths")
         return super().paths(prefix)
 
     def delete(self, path: str) -> None:
-        """Count, then delete."""
         self._count("delete")
         super().delete(path)

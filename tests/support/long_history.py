@@ -28,10 +28,11 @@ from gamelake.delta.log.codec import (
 )
 from gamelake.delta.table_files import TableFiles
 from gamelake.delta.tables import open_table
-from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.ledger.manifests import Manifests
 from gamelake.maintenance.log_cleanup import LogCleanup
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.objects.store import Location, Store
+from tests.support.manifests import a_manifest
 from tests.support.process_table import peak_mib
 
 TABLE = "silver/archery_events"
@@ -64,15 +65,11 @@ def write_manifests(store: Store, commits: int, first: int = 0) -> None:
             if "add" in action
         )
         entry = TableFiles(table=TABLE, partition_by=(), schema="", files=files)
-        manifest = BatchManifest(
-            stream="ingest_events", query_id="query", generation=0, batch_id=version, topic="events", topic_id="t",
-            written_at=moment(version).isoformat(), offsets=(), tables=(entry,), dead_letters={},
-        )  # fmt: skip
+        manifest = a_manifest(batch_id=version, written_at=moment(version).isoformat(), tables=(entry,))
         Manifests(store, "ingest_events").settle(manifest)
 
 
 def moment(version: int) -> datetime:
-    """When a version is committed."""
     return datetime.fromtimestamp(BEGINNING / 1_000 + version, UTC)
 
 

@@ -34,7 +34,6 @@ class MaintainedSilver(Silver):
 
     @property
     def location(self) -> Location:
-        """Where the lakehouse is."""
         return self.place
 
     def run_history(self) -> None:
@@ -62,7 +61,6 @@ class MaintainedSilver(Silver):
         assert TableCompaction(self.location, SILVER_EVENTS, rule, ("game_name", "event_time"))().files_before > 1
 
     def erase(self, player: str) -> None:
-        """Erase the rows of one player."""
         RowEraser(
             self.store, PlayerTable(SILVER_EVENTS, "gamer_id"), PlayerFilter(frozenset([player])), "run-1"
         ).erase()

@@ -31,7 +31,6 @@ class Snippet:
 
     @property
     def query(self) -> str:
-        """The statement of `make sql`."""
         [query] = [word.removeprefix("Q=") for word in shlex.split(self.text) if word.startswith("Q=")]
         return query
 

@@ -1,6 +1,7 @@
 """Tables with rows of players, as the stream leaves them: a few rows per file, a file per batch."""
 
 from collections import Counter
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from gamelake.delta.data_files import write_rows
 from gamelake.delta.table_files import TableFiles
 from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.ledger.generations import Generation, Generations
+from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.objects.store import Location, Store
 from gamelake.scans.player_rows import PlayerTable
 
@@ -76,3 +78,9 @@ def append_rows(tables: DeltaTables, store: Store, batch: int, rows: pa.Table) -
     schema = delta_schema_json(pa.schema([*rows.schema, pa.field("event_date", pa.date32())]))
     entry = TableFiles(table=SILVER.name, partition_by=("event_date",), schema=schema, files=(file,))
     tables.append(entry, BatchTransaction("query-0", batch))
+
+
+def compact(store: Store, table: str = SILVER.name) -> None:
+    """Compact a table's small files, also those of the newest day."""
+    rule = CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
+    TableCompaction(store.location, table, rule)()

@@ -4,7 +4,7 @@ import math
 import urllib.request
 from dataclasses import dataclass
 
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gamelake.observability.metrics.declared import metrics_file
@@ -34,7 +34,6 @@ class Scraped:
         ]
 
     def labels(self, name: str, label: str) -> set[str]:
-        """The values of a label."""
         samples = (sample for family in self.families for sample in family.samples)
         return {sample.labels[label] for sample in samples if sample.name == name}
 
@@ -47,8 +46,12 @@ class Scraped:
         }
 
 
+def scraped(registry: CollectorRegistry) -> Scraped:
+    """Return what Prometheus would read of a registry."""
+    return Scraped(tuple(text_string_to_metric_families(generate_latest(registry).decode())))
+
+
 def scrape(url: str) -> Scraped:
-    """Scrape an address."""
     with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 # an address of this machine
         return Scraped(tuple(text_string_to_metric_families(answer.read().decode())))
 

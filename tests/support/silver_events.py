@@ -72,12 +72,10 @@ class Silver:
 
     @property
     def location(self) -> Location:
-        """Where the lakehouse is."""
         return Location(uri=f"file://{self.folder}")
 
     @property
     def store(self) -> Store:
-        """The lakehouse."""
         return Store(self.location)
 
     def append(self, events: Sequence[Event], table: str = SILVER_EVENTS) -> TableFiles:
@@ -101,7 +99,6 @@ class Silver:
 
 
 def as_rows(events: Sequence[Event]) -> pa.Table:
-    """Events as rows of silver."""
     rows = [
         {
             "event_time": event.at,

@@ -10,9 +10,10 @@ from gamelake.delta.log.checkpoints import CHECKPOINT_EVERY
 from gamelake.delta.tables import DeltaTables
 from gamelake.ledger.generations import Generation, Generations
 from gamelake.ledger.held_tables import stream_tables
-from gamelake.ledger.manifests import BatchManifest, EventsFile, Manifests, OffsetRange
+from gamelake.ledger.manifests import BatchManifest, EventsFile, Manifests
 from gamelake.objects.store import Store
 from gamelake.scans.player_rows import PlayerTable
+from tests.support.manifests import a_manifest, offsets_of
 from tests.support.player_tables import BRONZE, SILVER, entry_of, rows_of, store_in
 
 STREAM = "ingest_events"
@@ -36,11 +37,9 @@ class StreamHistory:
 
     @property
     def store(self) -> Store:
-        """The lakehouse."""
         return store_in(self.folder)
 
     def begin_generation(self, at: datetime | None = None) -> Generation:
-        """Another checkpoint."""
         generation = Generation(
             stream=STREAM, number=self.generations, query_id="query", topic="events", topic_id="t",
             first_batch=self.batches, reason="test", created_at=(at or datetime.now(UTC)).isoformat(),
@@ -53,12 +52,16 @@ class StreamHistory:
     def decide(self, players: list[str], events: tuple[EventsFile, ...] = ()) -> BatchManifest:
         """A batch that is decided and not committed yet."""
         first = 2 * self.batches
-        manifest = BatchManifest(
-            stream=STREAM, query_id="query", generation=self.generations - 1, batch_id=self.batches, topic="events",
-            topic_id="t", written_at=datetime.now(UTC).isoformat(), events=events, dead_letters={},
-            offsets=(OffsetRange(partition=0, first=first, last=first + 1, records=2),),
+        manifest = a_manifest(
+            stream=STREAM,
+            generation=self.generations - 1,
+            batch_id=self.batches,
+            topic_id="t",
+            written_at=datetime.now(UTC).isoformat(),
+            events=events,
+            offsets=(offsets_of(first, first + 1),),
             tables=tuple(entry_of(self.store, table, self._rows(table, players)) for table in TABLES),
-        )  # fmt: skip
+        )
         self.batches += 1
         return Manifests(self.store, STREAM).settle(manifest)
 

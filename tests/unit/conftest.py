@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from pytest_socket import disable_socket, enable_socket
 
+from gamelake.delta.tables import DeltaTables
+from gamelake.objects.store import Store
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
+from tests.support.player_tables import store_in
 from tests.support.vault_keys import key_file
 
 
@@ -20,7 +23,6 @@ def _no_network() -> Iterator[None]:
 
 @pytest.fixture
 def keys(tmp_path: Path) -> VaultKeys:
-    """The vault's own keys."""
     return VaultKeys.read(key_file(tmp_path))
 
 
@@ -30,3 +32,16 @@ def vault(tmp_path: Path) -> Iterator[SqliteVault]:
     opened = SqliteVault(tmp_path / "vault.db")
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty lakehouse in the test's folder."""
+    return store_in(tmp_path)
+
+
+@pytest.fixture
+def tables(store: Store) -> Iterator[DeltaTables]:
+    """The tables of `store`, open during the test."""
+    with DeltaTables(store.location) as opened:
+        yield opened

@@ -50,15 +50,7 @@ def test_the_states_of_players_are_compacted() -> None:
     assert _kept("Kafka: `live-ops.player-state`").endswith("for ever")
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        "files that compaction",
-        "a table's history",
-        "manifests",
-        "released leases",
-    ],
-)
+@pytest.mark.parametrize("what", ["files that compaction", "a table's history", "manifests", "released leases"])
 def test_what_follows_the_tables_retention_says_so(what: str) -> None:
     assert _span(_kept(what)) == _POLICY.retention
 

@@ -52,25 +52,10 @@ _VERBS = """
 VERBS = frozenset(_VERBS.split())
 # "A set of", "Count of" and the like: a noun that looks like a verb.
 AFTER_A_NOUN = frozenset({"of", "is", "are", "has", "was"})
-CLAUSE = frozenset(
-    {
-        "whether",
-        "how",
-        "what",
-        "which",
-        "where",
-        "when",
-        "who",
-        "whom",
-        "whose",
-        "those",
-        "that",
-        "such",
-        "of",
-        "by",
-        "so",
-    }
-)
+CLAUSE = frozenset({
+    "whether", "how", "what", "which", "where", "when", "who", "whom", "whose", "those", "that", "such", "of", "by",
+    "so",
+})  # fmt: skip
 
 
 def aliases(tree: ast.Module) -> set[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import add_program
 from tools.embedded.java import find_java_home, java_version
 from tools.embedded.process import ServiceMissingError
 
@@ -14,10 +15,7 @@ PATH = "/usr/bin:/bin"
 
 def a_java_home(home: Path, version: str) -> Path:
     """A folder with the files of an installed JDK of that version."""
-    (home / "bin").mkdir(parents=True)
-    java = home / "bin" / "java"
-    java.write_text("#!/bin/sh\n")
-    java.chmod(0o755)
+    add_program(home / "bin" / "java", "#!/bin/sh\n")
     (home / "release").write_text(f'IMPLEMENTOR="Vendor"\nJAVA_VERSION="{version}"\n')
     return home
 

@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+from tests.support.programs import add_program
 from tools.embedded.java import java_version
 from tools.embedded.packaged_java import make_home
 
@@ -18,8 +19,7 @@ def a_home(folder: Path) -> Path:
     (runtime / "bin").mkdir(parents=True)
     (runtime / "lib/security").mkdir(parents=True)
     for program in ("java", "jcmd"):
-        (runtime / "bin" / program).write_text(FAKE_JAVA)
-        (runtime / "bin" / program).chmod(0o755)
+        add_program(runtime / "bin" / program, FAKE_JAVA)
     (runtime / "release").write_text('JAVA_VERSION="25.0.2"\n')
     make_home(folder)
     return folder

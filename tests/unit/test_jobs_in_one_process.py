@@ -9,6 +9,7 @@ from gamelake.model.errors import DataLossError, TransientError
 from gamelake.program import run_together, run_with_restarts
 from gamelake.serving.settings import ServingSettings
 from gamelake.streaming.files.settings import AllSourcesSettings
+from tests.support.failing import failing
 
 VARIABLES = {
     "GAMELAKE_LAKEHOUSE": "file:///lake",
@@ -29,11 +30,8 @@ def test_the_end_of_one_job_stops_the_others_and_raises_its_error() -> None:
         stop.wait(30)
         ended.append("patient")
 
-    def failing() -> None:
-        raise TransientError("the store is away")
-
     with pytest.raises(TransientError, match="the store is away"):
-        run_together({"gold": patient, "live_ops": failing}, stop)
+        run_together({"gold": patient, "live_ops": failing(TransientError("the store is away"))}, stop)
     assert ended == ["patient"]
 
 

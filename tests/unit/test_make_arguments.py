@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import add_program
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 # The programs of a checkout that `make setup` has made, as empty files.
 MADE = (
-    "build/stamps/environment",
-    "build/stamps/java",
-    "build/stamps/native",
-    "build/stamps/jars",
-    "build/jars/spark.jsa",
-    "build/apache-maven/bin/mvn",
-)
+    "build/stamps/environment", "build/stamps/java", "build/stamps/native", "build/stamps/jars",
+    "build/jars/spark.jsa", "build/apache-maven/bin/mvn",
+)  # fmt: skip
 PYTHON = "#!/bin/sh\necho '[]'\n"
 
 
@@ -59,10 +57,7 @@ def checkout(tmp_path: Path) -> Path:
     for name in MADE:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
-    python = folder / ".venv/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text(PYTHON)
-    python.chmod(0o755)
+    add_program(folder / ".venv/bin/python", PYTHON)
     return folder
 
 

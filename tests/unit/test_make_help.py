@@ -14,13 +14,9 @@ CI_SCRIPT = (REPOSITORY / ".ci" / "run").read_text()
 
 
 FOR_CONTRIBUTORS = [
-    "AGENTS.md",
-    "CONTRIBUTING.md",
-    ".devcontainer/devcontainer.json",
-    ".devcontainer/Dockerfile",
-    ".github/pull_request_template.md",
-    ".github/ISSUE_TEMPLATE/bug.md",
-]
+    "AGENTS.md", "CONTRIBUTING.md", ".devcontainer/devcontainer.json", ".devcontainer/Dockerfile",
+    ".github/pull_request_template.md", ".github/ISSUE_TEMPLATE/bug.md",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -50,10 +50,7 @@ _KEPT = re.compile(
     r"|in the minutes that were looked at"
 )
 # Licences, results, generated pages and the patterns themselves are not our prose.
-_SKIPPED = (
-    *("LICENSE", "benchmarks/results/"),
-    *("tests/unit/test_words.py", "tests/unit/constructions.py"),
-)
+_SKIPPED = (*("LICENSE", "benchmarks/results/"), *("tests/unit/test_words.py", "tests/unit/constructions.py"))
 _PROSE = frozenset({".py", ".md", ".yaml", ".yml", ".sh", ".sql", ".toml", ".proto", ".java", ".rs"})
 _TEXT = frozenset(
     {".py", ".md", ".yaml", ".yml", ".sh", ".sql", ".toml", ".proto", ".java", ".xml", ".json", ".ipynb", ""}

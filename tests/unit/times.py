@@ -17,7 +17,6 @@ def valid_times(moment: datetime) -> list[str]:
 
 
 def invalid_times(moment: datetime) -> list[str]:
-    """Texts that are not times."""
     plain = f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
     return [
         plain,

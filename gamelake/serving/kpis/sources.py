@@ -255,12 +255,20 @@ class GoldSources:
             of_source = changes[source.path]
             commits = [(each.added, each.removed) for each in of_source.replaced] if each_commit else []
             for came, went in [(of_source.came, of_source.went), *commits]:
-                if came or went:
-                    self.give(sql, "came", of_source, came)
+                for part in _comparable(came, went):
+                    self.give(sql, "came", of_source, part)
                     self.give(sql, "went", of_source, went)
                     rows = sql.table(changed_sql(source))
                     found |= set(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
         return found
+
+
+def _comparable(came: Sequence[FileEntry], went: Sequence[FileEntry]) -> list[Sequence[FileEntry]]:
+    """Split added files into parts that can be compared with the removed ones one after the other."""
+    if went:
+        return [came]
+    # Without removed rows each added row is a change, so that few files are in memory when all of gold is read.
+    return [came[start : start + _FILES_AT_ONCE] for start in range(0, len(came), _FILES_AT_ONCE)]
 
 
 def portions(days: Sequence[date], files: Mapping[date, Sequence[Any]]) -> Iterator[list[date]]:

@@ -23,7 +23,6 @@ NEWEST = load_schemas(CONTRACTS, VERSIONS)[-1]
 
 @pytest.fixture(scope="module")
 def values() -> pa.BinaryArray:
-    """Record values of a run."""
     spec = TrafficSpec(game_names=GAME_NAMES[:1], versions=1, events=EVENTS, shares=NO_BAD_EVENTS)
     batches = TrafficGenerator(spec, [LongEventEncoder(NEWEST, 7)]).batches()
     return pa.concat_arrays([batch.values for batch in batches])

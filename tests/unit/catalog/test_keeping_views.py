@@ -39,7 +39,6 @@ class RememberingTrino(TrinoViews):
         self.is_silent = False
 
     def definitions(self) -> Mapping[str, str]:
-        """All views."""
         if self.is_silent:
             raise TrinoUnavailableError("Trino is not available")
         self.calls.append("definitions")
@@ -53,7 +52,6 @@ class RememberingTrino(TrinoViews):
         self.views[view.name] = " ".join(statement.split()).lower()
 
     def drop(self, name: str) -> None:
-        """Forget a view."""
         self.calls.append(f"drop {name}")
         del self.views[name]
 
@@ -74,17 +72,14 @@ class ViewsFixture:
         self.keeper = self.service()
 
     def service(self) -> ViewSync:
-        """The service as it starts."""
         return ViewSync(ViewFiles(self.folder, self.games), self.trino, self.store, clock=lambda: self.now)
 
     def write(self, name: str, sql: str) -> None:
-        """Write a view's file."""
         each = "-- For each game: all.\n" if "{game}" in sql else ""
         self.file(name).parent.mkdir(parents=True, exist_ok=True)
         self.file(name).write_text(f"-- What it is.\n-- Grain: one row per a.\n{each}-- Column a: what a is\n{sql}\n")
 
     def file(self, name: str) -> Path:
-        """A view's file."""
         return self.folder / (name.replace(".", "/") + ".sql")
 
     def run_service(self, *tables: CatalogTable) -> list[str]:
@@ -97,7 +92,6 @@ class ViewsFixture:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> ViewsFixture:
-    """Two views and no tables."""
     return ViewsFixture(tmp_path)
 
 

@@ -23,6 +23,7 @@ from services.catalog.settings import TrinoSettings
 from services.catalog.table_statistics import LogReader, StatisticsTracker
 from services.catalog.tables import CatalogTable, TableFinder
 from services.catalog.trino import TrinoCatalog
+from tests.support.failing import failing
 from tests.support.logged import logged
 
 SETTINGS = TrinoSettings(access=TrinoAccess("nowhere", 1, "http", "catalog"), catalog="delta")
@@ -41,7 +42,6 @@ class RememberingTrino(TrinoCatalog):
         self.is_silent = False
 
     def tables(self) -> frozenset[CatalogTable]:
-        """The registered tables."""
         self._called("tables")
         return frozenset(self.names)
 
@@ -59,7 +59,6 @@ class RememberingTrino(TrinoCatalog):
         return self.name(table, location)
 
     def unregister(self, table: CatalogTable) -> None:
-        """Forget a name."""
         self._called(f"unregister {table}")
         if table in self.refused:
             raise RegistrationRefusedError(f"Trino keeps {table}")
@@ -95,7 +94,6 @@ class RegistrarFixture:
         self.registrar = self.service(self.metastore)
 
     def service(self, metastore: Store | None) -> Registrar:
-        """The service as it starts."""
         return Registrar(self.location, self.trino, Registrations(self.store, metastore), clock=lambda: self.now)
 
     def runs(self, count: int = 1) -> int:
@@ -110,7 +108,6 @@ class RegistrarFixture:
         self.store.put(f"{table}/_delta_log/{0:020}.json", b'{"commitInfo": {}}\n')
 
     def remove(self, table: CatalogTable) -> None:
-        """Take a table away."""
         folder = Path(self.location.uri.removeprefix("file://")) / str(table)
         (folder / "_delta_log" / f"{0:020}.json").unlink()
         (folder / "_delta_log").rmdir()
@@ -119,7 +116,6 @@ class RegistrarFixture:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> RegistrarFixture:
-    """A lakehouse with one table."""
     scene = RegistrarFixture(tmp_path)
     scene.make(EVENTS)
     return scene
@@ -346,9 +342,6 @@ def test_a_run_without_a_refused_table_ends_and_is_incomplete(scene: RegistrarFi
 
 
 def test_an_unavailable_store_is_reported_as_such(scene: RegistrarFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_answer(_: str) -> list[str]:
-        raise OSError("connection refused")
-
-    monkeypatch.setattr(scene.store, "folders", no_answer)
+    monkeypatch.setattr(scene.store, "folders", failing(OSError("connection refused")))
     with pytest.raises(StoreUnavailableError, match="connection refused"):
         loop_of(scene, CollectorRegistry()).once()

@@ -15,6 +15,5 @@ def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def assembled(folder: Path) -> Path:
-    """Assemble the chart in a folder."""
     subprocess.run([str(REPOSITORY / "deploy/chart.sh"), str(folder)], check=True, capture_output=True)
     return folder / "gamelake"

@@ -49,7 +49,6 @@ def template(chart: Path, *arguments: str) -> "subprocess.CompletedProcess[str]"
 
 @cache
 def rendered(chart: Path, *arguments: str) -> tuple[dict[str, Any], ...]:
-    """The chart's objects."""
     done = template(chart, *arguments)
     assert done.returncode == 0, done.stderr
     return tuple(each for each in yaml.load_all(done.stdout, yaml.CSafeLoader) if each)
@@ -73,5 +72,4 @@ def _of_pod(name: str, spec: dict[str, Any], *, is_task: bool) -> Iterator[Conta
 
 
 def of_kind(objects: tuple[dict[str, Any], ...], kind: str) -> dict[str, dict[str, Any]]:
-    """The objects of a kind by their names."""
     return {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}

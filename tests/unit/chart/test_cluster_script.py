@@ -1,11 +1,11 @@
 """The cluster of `make test-kubernetes`: kind or k3d makes it where installed, and leftovers are removed first."""
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.support.programs import Outcome, add_program, run_alone
 from tests.unit.chart.rendering import REPOSITORY
 
 IMAGES = ("gamelake/kafka:1", "gamelake/spark:1")
@@ -24,24 +24,22 @@ class Machine:
 
     @property
     def folder(self) -> Path:
-        """Where the cluster is."""
         return self.root / "cluster"
 
     def install(self, *programs: str) -> None:
-        """Install fakes."""
         for each in programs:
-            (self.root / "bin" / each).write_text(FAKE)
-            (self.root / "bin" / each).chmod(0o755)
+            add_program(self.root / "bin" / each, FAKE)
 
-    def cluster(self, verb: str, *images: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run cluster.sh."""
-        environment = {"PATH": f"{self.root / 'bin'}:/usr/bin:/bin", "LOG": str(self.root / "log"), **variables}
-        command = (str(REPOSITORY / "deploy/kubernetes/cluster.sh"), verb, str(self.folder), *images)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    def cluster(self, verb: str, *images: str, **variables: str) -> Outcome:
+        return run_alone(
+            (REPOSITORY / "deploy/kubernetes/cluster.sh", verb, self.folder, *images),
+            self.root / "bin",
+            LOG=self.root / "log",
+            **variables,
+        )
 
     @property
     def log(self) -> list[str]:
-        """The calls so far."""
         return (self.root / "log").read_text().splitlines()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gamelake.observability.health import HealthVerdict
+from tests.support.programs import add_program
 from tools.cli.__main__ import main, parser
 from tools.cli.completion import SHELLS, script, words
 from tools.cli.doctor import finding
@@ -36,10 +37,8 @@ def gamelake(*arguments: str, folder: Path = REPOSITORY) -> "subprocess.Complete
 
 @pytest.fixture
 def no_docker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """There is no command `docker`."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    (tmp_path / "docker").write_text("#!/bin/sh\necho 'there is no engine' >&2\nexit 1\n")
-    (tmp_path / "docker").chmod(0o755)
+    add_program(tmp_path / "docker", "#!/bin/sh\necho 'there is no engine' >&2\nexit 1\n")
 
 
 @pytest.mark.parametrize("name", words(parser()))

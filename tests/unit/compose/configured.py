@@ -28,6 +28,13 @@ OFFICIAL_OBSERVABILITY = "compose.official.observability.yaml"
 OWN_MIXES = ((CORE,), (CORE, SERVING, OBSERVABILITY, QUALITY), (CORE, SERVING, OBSERVABILITY, QUALITY, GRAFANA))
 
 
+def copy_scripts(checkout: Path, *names: str) -> None:
+    """Copy some of the stack's scripts and settings into another checkout."""
+    (checkout / "compose").mkdir(exist_ok=True)
+    for name in names:
+        shutil.copy(COMPOSE / name, checkout / "compose")
+
+
 def official(mix: tuple[str, ...]) -> tuple[str, ...]:
     """The same mix with the projects' own images."""
     return (*mix, OFFICIAL, *([OFFICIAL_OBSERVABILITY] if OBSERVABILITY in mix else []))
@@ -73,7 +80,6 @@ class Service:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Its variables."""
         return {name: str(value) for name, value in (self.raw.get("environment") or {}).items()}
 
     @property
@@ -84,7 +90,6 @@ class Service:
 
     @property
     def waits_for(self) -> dict[str, str]:
-        """Its dependencies with their conditions."""
         return {name: str(each["condition"]) for name, each in (self.raw.get("depends_on") or {}).items()}
 
     @property
@@ -94,7 +99,6 @@ class Service:
 
     @property
     def secrets(self) -> set[str]:
-        """The secrets that are mounted."""
         return {str(each["source"]) for each in self.raw.get("secrets") or ()}
 
     @property

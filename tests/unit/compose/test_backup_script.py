@@ -6,23 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.compose.configured import COMPOSE
+from tests.support.programs import Outcome, add_program, run_alone
+from tests.unit.compose.configured import COMPOSE, copy_scripts
 
 RUNS, STOPPED, REFUSED = "echo a-container", "true", "echo permission denied >&2; false"
 
 
-def backup(checkout: Path, docker: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def backup(checkout: Path, docker: str, *arguments: str) -> Outcome:
     """Run the script in a checkout whose Python prints its arguments, with this instead of Docker."""
     for name, text in {"bin/docker": docker, ".venv/bin/python": 'echo "$@"'}.items():
-        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
-        (checkout / name).write_text(f"#!/bin/bash\n{text}\n")
-        (checkout / name).chmod(0o755)
-    (checkout / "compose").mkdir()
-    for name in ("backup.sh", "read_env.sh"):
-        shutil.copy(COMPOSE / name, checkout / "compose")
-    command = (str(checkout / "compose/backup.sh"), *arguments)
-    environment = {"PATH": f"{checkout / 'bin'}:/usr/bin:/bin"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        add_program(checkout / name, f"#!/bin/bash\n{text}\n")
+    copy_scripts(checkout, "backup.sh", "read_env.sh")
+    return run_alone((checkout / "compose/backup.sh", *arguments), checkout / "bin")
 
 
 def test_the_running_stack_is_backed_up(tmp_path: Path) -> None:

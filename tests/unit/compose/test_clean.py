@@ -1,11 +1,11 @@
 """`make clean` lists what it would remove, asks, and removes only that."""
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.support.programs import Outcome, add_program, lines_of, run_alone
 from tests.unit.compose.configured import COMPOSE
 
 # It notes each removal and lists what the variables say.
@@ -32,23 +32,16 @@ class Checkout:
 
     folder: Path
 
-    def clean(self, typed: str = "", *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    def clean(self, typed: str = "", *arguments: str, **variables: str) -> Outcome:
         """Run the script with this input."""
-        environment = {
-            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
-            "BUILD_DIRECTORY": str(self.folder / "build"),
-            "LOG": str(self.folder / "calls"),
-            "VOLUMES": "gamelake_kafka gamelake_trino",
-            **variables,
-        }
-        command = (str(COMPOSE / "clean.sh"), *arguments)
-        return subprocess.run(command, env=environment, input=typed, capture_output=True, text=True, check=False)
+        folders = {"BUILD_DIRECTORY": str(self.folder / "build"), "LOG": str(self.folder / "calls")}
+        variables = {"VOLUMES": "gamelake_kafka gamelake_trino"} | variables
+        return run_alone((COMPOSE / "clean.sh", *arguments), self.folder / "bin", typed, **folders, **variables)
 
     @property
     def removals(self) -> list[str]:
         """The arguments of Docker's remove commands, in order."""
-        log = self.folder / "calls"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "calls")
 
     @property
     def left(self) -> list[str]:
@@ -63,10 +56,7 @@ KEPT = ["jars", "java", "registry", "stamps"]
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """A checkout where the demo and the stack have run."""
-    docker = tmp_path / "bin" / "docker"
-    docker.parent.mkdir()
-    docker.write_text(FAKE_DOCKER)
-    docker.chmod(0o755)
+    add_program(tmp_path / "bin" / "docker", FAKE_DOCKER)
     for name in ("demo", *KEPT):
         (tmp_path / "build" / name).mkdir(parents=True)
         (tmp_path / "build" / name / "file").touch()

@@ -39,7 +39,6 @@ OTHERS_THAT_WRITE = {"apache/kafka", "apicurio/apicurio-registry", "postgres", "
 
 @pytest.fixture(params=(*MIXES, *PROVIDER_MIXES), ids=" + ".join)
 def mix(request: pytest.FixtureRequest, missing_service: Callable[[str], NoReturn]) -> tuple[Service, ...]:
-    """The services of one mix of overlays."""
     if not has_compose():
         missing_service("docker compose is not installed")
     return services(request.param)

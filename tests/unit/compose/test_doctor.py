@@ -1,11 +1,11 @@
 """`make doctor` prints one line per requirement, with a remedy if it is not met."""
 
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from tests.support.programs import add_program, run_alone
 from tests.unit.compose.configured import COMPOSE, OWN_MIXES, has_compose, services
 from tests.unit.compose.configured import CORE as CORE_FILE
 
@@ -58,7 +58,6 @@ class Diagnosis:
     lines: list[str]
 
     def about(self, need: str) -> str:
-        """The line of one requirement."""
         (line,) = [line for line in self.lines if line.split()[1] == f"{need}:"]
         return line
 
@@ -83,14 +82,8 @@ class Machine:
 
     def examine(self, *arguments: str, **changed: str) -> Diagnosis:
         """Run the doctor on this machine, with some of it changed."""
-        environment = {
-            "PATH": f"{self.directory / 'bin'}:/usr/bin:/bin",
-            "COMPOSE_DIRECTORY": str(self.directory),
-            **self.variables,
-            **changed,
-        }
-        command = (str(COMPOSE / "doctor.sh"), *arguments)
-        outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        variables = {"COMPOSE_DIRECTORY": str(self.directory)} | self.variables | changed
+        outcome = run_alone((COMPOSE / "doctor.sh", *arguments), self.directory / "bin", **variables)
         assert outcome.stderr == ""
         return Diagnosis(outcome.returncode, outcome.stdout.splitlines())
 
@@ -99,10 +92,7 @@ class Machine:
 def machine(tmp_path: Path) -> Machine:
     """A good machine, and a small stack."""
     for name, text in (("docker", FAKE_DOCKER), ("df", FAKE_DF)):
-        program = tmp_path / "bin" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(text)
-        program.chmod(0o755)
+        add_program(tmp_path / "bin" / name, text)
     (tmp_path / "compose.yaml").write_text(CORE)
     (tmp_path / "compose.observability.yaml").write_text(MORE)
     (tmp_path / ".env").write_text(SETTINGS)

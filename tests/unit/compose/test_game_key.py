@@ -1,13 +1,13 @@
 """Replacing a game's secret while both are valid, in the folder that the gateway's container has."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from gamelake.contract.games import load_games
 from services.gateway.authentication import Role, read_keys
+from tests.support.programs import Outcome, run_alone
 from tests.unit.compose.configured import COMPOSE, ON_A_FULL_DISK
 
 GAMES = COMPOSE.parent / "contracts" / "games.yaml"
@@ -16,17 +16,12 @@ GAMES = COMPOSE.parent / "contracts" / "games.yaml"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The secrets as a first `make up` makes them."""
-    subprocess.run((str(COMPOSE / "secrets.sh"),), env=_environment(tmp_path), capture_output=True, check=True)
+    run_alone((COMPOSE / "secrets.sh",), SECRETS_DIRECTORY=tmp_path).check_returncode()
     return tmp_path
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    return {"SECRETS_DIRECTORY": str(folder), "PATH": "/usr/bin:/bin"}
-
-
-def run(folder: Path, *arguments: str, command: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
-    command = (*command, str(COMPOSE / "game_key.sh"), *arguments)
-    return subprocess.run(command, env=_environment(folder), capture_output=True, text=True, check=False)
+def run(folder: Path, *arguments: str, command: tuple[str, ...] = ()) -> Outcome:
+    return run_alone((*command, str(COMPOSE / "game_key.sh"), *arguments), SECRETS_DIRECTORY=folder)
 
 
 def secrets_of(folder: Path, key: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.programs import add_program, lines_of
 from tests.unit.compose.configured import COMPOSE
 
 # Notes when each build begins and ends. $FAILING fails; $HANGING ends once $UNTIL has begun.
@@ -38,9 +39,7 @@ class Builds:
 
     @property
     def steps(self) -> list[str]:
-        """What the engine noted."""
-        log = self.folder / "log"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "log")
 
     def start(self, *names: str, **variables: str) -> "subprocess.Popen[str]":
         """Start the script, in a session of its own as at a terminal."""
@@ -57,13 +56,11 @@ class Builds:
 
 @pytest.fixture
 def builds(tmp_path: Path) -> Builds:
-    """A checkout with the script."""
     (tmp_path / "compose").mkdir()
     for name in ("images.sh", "read_env.sh", ".env"):
         shutil.copy(COMPOSE / name, tmp_path / "compose")
     (tmp_path / "requirements.lock").touch()
-    (tmp_path / "docker").write_text(FAKE_DOCKER)
-    (tmp_path / "docker").chmod(0o755)
+    add_program(tmp_path / "docker", FAKE_DOCKER)
     return Builds(tmp_path)
 
 

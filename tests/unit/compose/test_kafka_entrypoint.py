@@ -1,7 +1,6 @@
 """The Kafka image starts with users that come from the secrets, and from nowhere else."""
 
 import stat
-import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_cer
 
 from services.provision.certificates import CertificateDirectory
 from services.provision.provisioning import ChangeLog
+from tests.support.programs import Outcome, add_program, lines_of, run_alone
 from tests.unit.compose.configured import COMPOSE
 
 # Instead of a JVM: notes how it was called, and formats as Kafka's tool does.
@@ -37,35 +37,28 @@ class Image:
     folder: Path
 
     def secret(self, user: str, text: str) -> None:
-        """Mount a secret."""
         (self.folder / "secrets" / f"kafka-{user}").write_text(text)
 
-    def start(self, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run the entrypoint."""
-        environment = {
-            "PATH": "/usr/bin:/bin",
-            "JAVA_HOME": str(self.folder / "jdk"),
-            "LOG": str(self.folder / "calls"),
-            "ARGUMENTS": str(self.folder / "arguments"),
-            "KAFKA_DATA": str(self.folder / "data"),
-            "KAFKA_SECRETS": str(self.folder / "secrets"),
-            "KAFKA_RUN_DIRECTORY": str(self.folder / "run"),
-            **variables,
+    def start(self, **variables: str) -> Outcome:
+        folders = {
+            "JAVA_HOME": self.folder / "jdk",
+            "LOG": self.folder / "calls",
+            "ARGUMENTS": self.folder / "arguments",
+            "KAFKA_DATA": self.folder / "data",
+            "KAFKA_SECRETS": self.folder / "secrets",
+            "KAFKA_RUN_DIRECTORY": self.folder / "run",
         }
-        command = ("/bin/bash", str(COMPOSE / "kafka" / "entrypoint.sh"))
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return run_alone(("/bin/bash", COMPOSE / "kafka/entrypoint.sh"), **folders, **variables)
 
     @property
     def calls(self) -> list[str]:
         """The calls of Java, in order."""
-        log = self.folder / "calls"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "calls")
 
     @property
     def tools(self) -> list[str]:
         """The arguments of Kafka's tools, in order, each with the mode of the file that they were in."""
-        log = self.folder / "arguments"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "arguments")
 
     @property
     def users(self) -> Path:
@@ -75,12 +68,9 @@ class Image:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Image:
-    """An image with two users."""
-    java = tmp_path / "jdk" / "bin" / "java"
-    for folder in (java.parent, tmp_path / "data", tmp_path / "secrets"):
-        folder.mkdir(parents=True)
-    java.write_text(FAKE_JAVA)
-    java.chmod(0o755)
+    for name in ("data", "secrets"):
+        (tmp_path / name).mkdir()
+    add_program(tmp_path / "jdk/bin/java", FAKE_JAVA)
     image = Image(tmp_path)
     image.secret("admin", "username=admin\npassword=first-secret\n")
     image.secret("metrics", "third-secret")

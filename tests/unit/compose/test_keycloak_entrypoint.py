@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE
 
 CLIENT_SECRET = "0123456789abcdef"  # noqa: S105 # of no provider
@@ -19,10 +20,7 @@ echo "$*" >"$LOG"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder in place of the image's, in which Keycloak has been started."""
-    server = tmp_path / "home/bin/kc.sh"
-    server.parent.mkdir(parents=True)
-    server.write_text(FAKE_KEYCLOAK)
-    server.chmod(0o755)
+    add_program(tmp_path / "home/bin/kc.sh", FAKE_KEYCLOAK)
     (tmp_path / "oidc-client").write_text(CLIENT_SECRET)
     for file, user in (("trino-analyst", "analyst"), ("trino-support", "support"), ("keycloak-visitor", "visitor")):
         (tmp_path / file).write_text(f"username={user}\npassword=password-of-{user}\n")
@@ -41,7 +39,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def realm(folder: Path) -> dict[str, Any]:
-    """The realm that Keycloak imports."""
     made: dict[str, Any] = json.loads((folder / "data/import/realm.json").read_text())
     return made
 

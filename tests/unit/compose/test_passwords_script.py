@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.support.programs import Outcome, add_program, lines_of, run_alone
 from tests.unit.compose.configured import COMPOSE
 
 # Instead of the container: notes how it was called, and prints a line for each user.
@@ -32,14 +32,12 @@ class Passwords:
     @property
     def calls(self) -> list[str]:
         """The command lines of docker."""
-        log = self.folder / "log"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "log")
 
-    def run(self, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run the script."""
-        environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "LOG": str(self.folder / "log"), **variables}
-        command = (str(self.folder / "compose/passwords.sh"),)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    def run(self, **variables: str) -> Outcome:
+        return run_alone(
+            (self.folder / "compose/passwords.sh",), self.folder / "bin", LOG=self.folder / "log", **variables
+        )
 
 
 @pytest.fixture
@@ -56,10 +54,7 @@ def passwords(tmp_path: Path) -> Passwords:
     (secrets / "object-store-metrics").write_text(
         "aws_access_key_id = gamelake-metrics\naws_secret_access_key = secret-of\n"
     )
-    docker = tmp_path / "bin/docker"
-    docker.parent.mkdir()
-    docker.write_text(FAKE_DOCKER)
-    docker.chmod(0o755)
+    add_program(tmp_path / "bin/docker", FAKE_DOCKER)
     return Passwords(tmp_path)
 
 

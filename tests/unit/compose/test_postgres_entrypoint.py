@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import Outcome, add_program, run_alone
 from tests.unit.compose.configured import COMPOSE
 
 # A cluster's parts, each with the number of the run that made it: those of two runs must not be mixed.
@@ -42,22 +43,19 @@ class Image:
 
     folder: Path
 
-    def start(self, killed_at: int = 0) -> "subprocess.CompletedProcess[str]":
+    def start(self, killed_at: int = 0) -> Outcome:
         """Start the container; it is killed at a step, if that comes."""
-        environment = {
-            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
-            "POSTGRES_DATA": str(self.folder / "data"),
-            "POSTGRES_SECRETS": str(self.folder),
-            "POSTGRES_RUN": str(self.folder),
-            "TLS": "0",
-            "RUNS": str(self.folder / "runs"),
-            "STEPS": str(self.folder / "steps"),
-            "SCRIPT": str(self.folder / "script"),
-            "KILLED_AT": str(killed_at),
+        variables = {
+            "POSTGRES_DATA": self.folder / "data",
+            "POSTGRES_SECRETS": self.folder,
+            "POSTGRES_RUN": self.folder,
+            "RUNS": self.folder / "runs",
+            "STEPS": self.folder / "steps",
+            "SCRIPT": self.folder / "script",
         }
         (self.folder / "steps").write_text("")
         command = ("started", "bash", str(COMPOSE / "postgres/entrypoint.sh"))
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return run_alone(command, self.folder / "bin", TLS="0", KILLED_AT=str(killed_at), **variables)
 
     @property
     def steps(self) -> int:
@@ -76,10 +74,7 @@ def image(tmp_path: Path) -> Image:
     (tmp_path / "data").mkdir()
     (tmp_path / "postgres-password").write_text("p")
     for name, text in PROGRAMS.items():
-        program = tmp_path / "bin" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(text)
-        program.chmod(0o755)
+        add_program(tmp_path / "bin" / name, text)
     return Image(tmp_path)
 
 

@@ -1,13 +1,13 @@
 """Images are pushed under the registry's name, and those of two architectures are joined under one tag."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.unit.compose.configured import COMPOSE
+from tests.support.programs import add_program
+from tests.unit.compose.configured import copy_scripts
 
 # It notes each call, and knows the digest of every image.
 FAKE_DOCKER = """#!/bin/bash
@@ -22,14 +22,9 @@ esac
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout with the script, and a fake Docker."""
-    (tmp_path / "compose").mkdir()
-    for name in ("prebuilt.sh", "read_env.sh"):
-        shutil.copy(COMPOSE / name, tmp_path / "compose")
+    copy_scripts(tmp_path, "prebuilt.sh", "read_env.sh")
     (tmp_path / "compose/.env").write_text("GAMELAKE_TAG=0.2.0\n")
-    docker = tmp_path / "bin/docker"
-    docker.parent.mkdir()
-    docker.write_text(FAKE_DOCKER)
-    docker.chmod(0o755)
+    add_program(tmp_path / "bin/docker", FAKE_DOCKER)
     return tmp_path
 
 

@@ -1,13 +1,12 @@
 """`make rotate` replaces a secret where it is kept, then restarts the containers that have it, and no others."""
 
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.unit.compose.configured import COMPOSE
+from tests.support.programs import Outcome, add_program, lines_of, run_alone
+from tests.unit.compose.configured import copy_scripts
 
 # Three containers, by their mounts; each note of a restart goes to $LOG.
 DOCKER = """#!/bin/bash
@@ -52,34 +51,24 @@ class Checkout:
 
     folder: Path
 
-    def rotate(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run the script."""
-        environment = {
-            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
-            "LOG": str(self.folder / "log"),
-            "SECRETS_DIRECTORY": str(self.folder / "secrets"),
-        }
-        command = (str(self.folder / "compose" / "rotate.sh"), *arguments)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    def rotate(self, *arguments: str) -> Outcome:
+        folders = {"LOG": self.folder / "log", "SECRETS_DIRECTORY": self.folder / "secrets"}
+        return run_alone((self.folder / "compose/rotate.sh", *arguments), self.folder / "bin", **folders)
 
     @property
     def steps(self) -> list[str]:
         """What was called, in order."""
-        log = self.folder / "log"
-        return log.read_text().splitlines() if log.exists() else []
+        return lines_of(self.folder / "log")
 
     def secrets(self) -> dict[str, str]:
-        """The secrets by their names."""
         return {file.name: file.read_text().strip() for file in (self.folder / "secrets").iterdir()}
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """The script, with two secrets."""
-    for name in ("compose", "bin", "secrets"):
-        (tmp_path / name).mkdir()
-    for name in ("rotate.sh", "read_env.sh"):
-        shutil.copy(COMPOSE / name, tmp_path / "compose")
+    (tmp_path / "secrets").mkdir()
+    copy_scripts(tmp_path, "rotate.sh", "read_env.sh")
     fakes = {
         "bin/docker": DOCKER,
         "compose/secrets.sh": SECRETS,
@@ -87,8 +76,7 @@ def checkout(tmp_path: Path) -> Checkout:
         "compose/certificates.sh": STEP,
     }
     for name, text in fakes.items():
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+        add_program(tmp_path / name, text)
     for name in ("kafka-ingest", "kafka-admin", "spark-rpc", "grafana-password"):
         (tmp_path / "secrets" / name).write_text("old")
     return Checkout(tmp_path)

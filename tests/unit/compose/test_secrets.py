@@ -2,7 +2,6 @@
 
 import re
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,36 +12,20 @@ from gamelake.model.credentials import read_credentials
 from gamelake.objects.store import shared_credentials
 from gamelake.privacy.vault.secrecy import VaultKeys
 from services.gateway.authentication import read_keys
+from tests.support.programs import Outcome, run_alone
 from tests.unit.compose.configured import COMPOSE, ON_A_FULL_DISK
 
 GAMES = COMPOSE.parent / "contracts" / "games.yaml"
 
 KAFKA = (
-    "kafka-admin",
-    "kafka-ingest",
-    "kafka-ingest-events",
-    "kafka-live-ops",
-    "kafka-offers",
-    "kafka-simulator",
-    "kafka-maintenance",
-    "kafka-object-store",
-    "kafka-delivery",
-    "kafka-trino",
-    "kafka-audit",
-)
+    "kafka-admin", "kafka-ingest", "kafka-ingest-events", "kafka-live-ops", "kafka-offers", "kafka-simulator",
+    "kafka-maintenance", "kafka-object-store", "kafka-delivery", "kafka-trino", "kafka-audit",
+)  # fmt: skip
 OBJECT_STORE = (
-    "object-store-root",
-    "object-store-ingest-events",
-    "object-store-serving",
-    "object-store-privacy",
-    "object-store-trino",
-    "object-store-catalog",
-    "object-store-maintenance",
-    "object-store-delivery",
-    "object-store-uploads",
-    "object-store-audit",
-    "object-store-metrics",
-)
+    "object-store-root", "object-store-ingest-events", "object-store-serving", "object-store-privacy",
+    "object-store-trino", "object-store-catalog", "object-store-maintenance", "object-store-delivery",
+    "object-store-uploads", "object-store-audit", "object-store-metrics",
+)  # fmt: skip
 POSTGRES = ("postgres-registry", "postgres-vault")
 KEYS = ("ingest-keys/keys.yaml", "vault-keys")
 SECRET = re.compile(r"[0-9a-f]{48}|[A-Za-z0-9+/]{43}=")
@@ -60,13 +43,10 @@ class Secrets:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def run(
-        self, *arguments: str, command: tuple[str, ...] = (), **variables: str
-    ) -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments: str, command: tuple[str, ...] = (), **variables: str) -> Outcome:
         """Run the script, by another command if there is one."""
-        environment = {"SECRETS_DIRECTORY": str(self.directory), "PATH": "/usr/bin:/bin", **variables}
         command = (*command, str(COMPOSE / "secrets.sh"), *arguments)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return run_alone(command, SECRETS_DIRECTORY=self.directory, **variables)
 
     def replace(self, name: str, content: str) -> None:
         """Write a secret by hand, as a person might."""
@@ -75,11 +55,9 @@ class Secrets:
         file.write_text(content)
 
     def contents(self) -> dict[str, str]:
-        """All secrets by name."""
         return {str(file.relative_to(self.directory)): file.read_text() for file in self.files()}
 
     def files(self) -> list[Path]:
-        """The file of each secret."""
         return [path for path in self.directory.rglob("*") if path.is_file()]
 
 

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_cer
 
 from services.provision.certificates import CertificateDirectory
 from services.provision.provisioning import ChangeLog
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE
 
 
@@ -30,7 +31,6 @@ class Container:
         return dict(line.split(" ", 1) for line in Path(file).read_text().splitlines() if line)
 
     def output(self, *command: str, **variables: str) -> str:
-        """What the container's command prints."""
         environment = {
             "PATH": f"{self.programs}:/usr/bin:/bin",
             "SPARK_HOME": "/opt/spark",
@@ -44,11 +44,7 @@ class Container:
 
     def add_program(self, name: str, script: str) -> Path:
         """Put a program where the image looks for the container's command."""
-        self.programs.mkdir(parents=True)
-        program = self.programs / name
-        program.write_text(f"#!/bin/bash\n{script}\n")
-        program.chmod(0o755)
-        return program
+        return add_program(self.programs / name, f"#!/bin/bash\n{script}\n")
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """The compose files and env files of a command: the same for every command."""
 
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.unit.compose.configured import COMPOSE
+from tests.support.programs import Outcome, add_program, run_alone
+from tests.unit.compose.configured import copy_scripts
 
 # Has no Grafana unless $GRAFANA is set, and prints the arguments of compose.
 FAKE_DOCKER = """#!/bin/bash
@@ -26,11 +25,8 @@ class Checkout:
 
     folder: Path
 
-    def run(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run the script."""
-        environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "LOG": str(self.log), **variables}
-        command = (str(self.folder / "compose" / "stack.sh"), *arguments)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    def run(self, *arguments: str, **variables: str) -> Outcome:
+        return run_alone((self.folder / "compose/stack.sh", *arguments), self.folder / "bin", LOG=self.log, **variables)
 
     def arguments(self, *arguments: str, **variables: str) -> tuple[list[str], list[str], list[str]]:
         """The arguments of compose: env files, compose files, the rest."""
@@ -51,13 +47,8 @@ class Checkout:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """The scripts and values, in a folder of their own."""
-    docker = tmp_path / "bin" / "docker"
-    docker.parent.mkdir()
-    docker.write_text(FAKE_DOCKER)
-    docker.chmod(0o755)
-    (tmp_path / "compose").mkdir()
-    for name in ("stack.sh", "read_env.sh", ".env"):
-        shutil.copy(COMPOSE / name, tmp_path / "compose")
+    add_program(tmp_path / "bin" / "docker", FAKE_DOCKER)
+    copy_scripts(tmp_path, "stack.sh", "read_env.sh", ".env")
     return Checkout(tmp_path)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import add_program
 from tests.unit.compose.configured import COMPOSE
 
 SECRET = "0123456789abcdef"  # noqa: S105 # of no Trino
@@ -65,10 +66,7 @@ class Image:
 @pytest.fixture
 def image(tmp_path: Path) -> Image:
     """A folder in place of the image's."""
-    launcher = tmp_path / "home/bin/launcher"
-    launcher.parent.mkdir(parents=True)
-    launcher.write_text(FAKE_LAUNCHER)
-    launcher.chmod(0o755)
+    add_program(tmp_path / "home/bin/launcher", FAKE_LAUNCHER)
     (tmp_path / "run").mkdir()
     (tmp_path / "trino-internal").write_text(SECRET)
     (tmp_path / "oidc-client").write_text(f"{CLIENT_SECRET}\n")

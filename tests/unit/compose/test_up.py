@@ -1,25 +1,17 @@
 """`make up` is a list of steps, and ends at the first one that fails."""
 
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.unit.compose.configured import COMPOSE
+from tests.support.programs import add_program, run_alone
+from tests.unit.compose.configured import copy_scripts
 
 STEPS = (
-    "doctor.sh",
-    "secrets.sh",
-    "images.sh",
-    "official.sh",
-    "prebuilt.sh",
-    "certificates.sh",
-    "passwords.sh",
-    "stack.sh",
-    "urls.sh",
-)
+    "doctor.sh", "secrets.sh", "images.sh", "official.sh", "prebuilt.sh", "certificates.sh", "passwords.sh",
+    "stack.sh", "urls.sh",
+)  # fmt: skip
 # Each step notes how it was called; $FAILING is the one that fails.
 FAKE_STEP = """#!/bin/bash
 echo "${0##*/}${*:+ $*}" >>"$LOG"
@@ -38,22 +30,16 @@ class Checkout:
     def up(self, *arguments: str, **variables: str) -> tuple[int, list[str]]:
         """Run the script. Return its exit code and the steps."""
         log = self.folder / "log"
-        environment = {"PATH": "/usr/bin:/bin", "LOG": str(log), **variables}
-        command = (str(self.folder / "compose" / "up.sh"), *arguments)
-        outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        outcome = run_alone((self.folder / "compose/up.sh", *arguments), LOG=log, **variables)
         return outcome.returncode, log.read_text().splitlines()
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """The script among steps that do nothing."""
-    (tmp_path / "compose").mkdir()
-    for name in ("up.sh", "read_env.sh", ".env"):
-        shutil.copy(COMPOSE / name, tmp_path / "compose")
+    copy_scripts(tmp_path, "up.sh", "read_env.sh", ".env")
     for name in STEPS:
-        step = tmp_path / "compose" / name
-        step.write_text(FAKE_STEP)
-        step.chmod(0o755)
+        add_program(tmp_path / "compose" / name, FAKE_STEP)
     return Checkout(tmp_path)
 
 

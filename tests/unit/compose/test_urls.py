@@ -1,34 +1,26 @@
 """The table that ends `make up`: addresses of running services only, and never a password."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.programs import Outcome, add_program, run_alone
 from tests.unit.compose.configured import COMPOSE
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A compose directory and a fake docker that lists the services of `$RUNNING`."""
-    docker = tmp_path / "bin" / "docker"
-    docker.parent.mkdir()
-    docker.write_text('#!/bin/bash\nprintf "%s\\n" $RUNNING\n')
-    docker.chmod(0o755)
+    add_program(tmp_path / "bin" / "docker", '#!/bin/bash\nprintf "%s\\n" $RUNNING\n')
     text = (COMPOSE / ".env").read_text()
     (tmp_path / ".env").write_text(text)
     return tmp_path
 
 
-def table(directory: Path, running: str, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    environment = {
-        "PATH": f"{directory / 'bin'}:/usr/bin:/bin",
-        "COMPOSE_DIRECTORY": str(directory),
-        "RUNNING": running,
-        **variables,
-    }
-    command = (str(COMPOSE / "urls.sh"), *arguments)
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+def table(directory: Path, running: str, *arguments: str, **variables: str) -> Outcome:
+    return run_alone(
+        (COMPOSE / "urls.sh", *arguments), directory / "bin", COMPOSE_DIRECTORY=directory, RUNNING=running, **variables
+    )
 
 
 def test_each_running_service_has_its_address_and_users(directory: Path) -> None:

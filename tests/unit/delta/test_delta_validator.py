@@ -156,10 +156,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
         "other is removed",
     ),
     "a checkpoint that differs": (lambda lake: change(lake, "txn", {"appId": "other"}, 0), "checkpoint 1"),
-    "a checkpoint's size": (
-        lambda lake: change_hint(lake, {"size": 99}),
-        "_last_checkpoint says 99",
-    ),
+    "a checkpoint's size": (lambda lake: change_hint(lake, {"size": 99}), "_last_checkpoint says 99"),
 }
 
 

@@ -36,7 +36,6 @@ def cut_to_milliseconds(file: DataFile) -> DataFile:
 
 
 def open_with(store: Store, files: list[DataFile], schema: pa.Schema = COLUMNS) -> DeltaTable:
-    """A table of these files."""
     metadata = {
         "id": "0",
         "format": {"provider": "parquet", "options": {}},

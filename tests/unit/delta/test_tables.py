@@ -37,7 +37,6 @@ class CountingStore(Store):
     count = 0
 
     def get(self, path: str) -> bytes | None:
-        """Read, and count it."""
         self.count += 1
         return super().get(path)
 

@@ -85,7 +85,6 @@ def a_batch(number: int) -> BatchFigures:
 
 
 def a_game(name: str = "Archery Duel") -> GameFigures:
-    """A game of ninety rows."""
     return GameFigures(
         game=name,
         table="silver/archery_duel_events",
@@ -102,7 +101,7 @@ SOME_KEY_FIGURES = KeyFigures(
     games=(
         GameKeyFigures(game="Archery Duel", events=80, players=30, sessions=40, payers=3, bookings=44.97),
         GameKeyFigures(game="Bingo Harbor", events=10, players=0, sessions=0, payers=0, bookings=0.0),
-    ),
+    )
 )
 
 
@@ -125,7 +124,6 @@ def some_gateway(batches: int) -> GatewayFigures:
 
 
 def a_summary(*, problems: tuple[str, ...] = (), batches: int = 2, rate: int = 0) -> Summary:
-    """A run in figures."""
     taken = tuple(a_batch(number) for number in range(batches))
     return Summary(
         asked=RunParameters(

@@ -16,6 +16,7 @@ from gamelake.delta.data_files import DataFile
 from gamelake.delta.table_files import TableFiles
 from gamelake.ledger.manifests import BatchManifest
 from services.portal.charts import nice_top, short
+from tests.support.manifests import a_manifest
 from tests.unit.demo.builders import a_summary
 from tools.demo import charts
 from tools.demo.evaluation import problems_at
@@ -25,7 +26,7 @@ from tools.demo.report import as_page
 from tools.demo.text_report import as_text
 
 
-def a_manifest(lakehouse: Path, name: str, rows: dict[str, list[float]]) -> BatchManifest:
+def a_batch_of(lakehouse: Path, name: str, rows: dict[str, list[float]]) -> BatchManifest:
     """A batch with one file in silver/events: for each game the times of its rows, in seconds since 1970."""
     names = [game for game, times in rows.items() for _ in times]
     micros = [int(moment * 1e6) for times in rows.values() for moment in times]
@@ -33,18 +34,7 @@ def a_manifest(lakehouse: Path, name: str, rows: dict[str, list[float]]) -> Batc
     (lakehouse / "silver/events").mkdir(parents=True, exist_ok=True)
     pq.write_table(table, lakehouse / "silver/events" / name)
     file = DataFile(path=name, size=1, rows=len(names), partition={}, statistics="{}")
-    return BatchManifest(
-        stream="ingest_events",
-        query_id="query",
-        generation=0,
-        batch_id=0,
-        topic="game-events",
-        topic_id="topic",
-        written_at="",
-        offsets=(),
-        tables=(TableFiles(table="silver/events", partition_by=(), schema="{}", files=(file,)),),
-        dead_letters={},
-    )
+    return a_manifest(tables=(TableFiles(table="silver/events", partition_by=(), schema="{}", files=(file,)),))
 
 
 def at(seconds: float) -> datetime:
@@ -53,8 +43,8 @@ def at(seconds: float) -> datetime:
 
 
 def test_a_rows_freshness_is_from_its_arrival_to_its_batchs_commit(tmp_path: Path) -> None:
-    first = a_manifest(tmp_path, "one.parquet", {"Archery Duel": [100, 101], "Bingo Harbor": [103]})
-    second = a_manifest(tmp_path, "two.parquet", {"Bingo Harbor": [104, 108]})
+    first = a_batch_of(tmp_path, "one.parquet", {"Archery Duel": [100, 101], "Bingo Harbor": [103]})
+    second = a_batch_of(tmp_path, "two.parquet", {"Bingo Harbor": [104, 108]})
 
     delays = delays_of(tmp_path, [(first, at(105)), (second, at(110))])
 
@@ -124,7 +114,6 @@ class OpenTags(HTMLParser):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Close the innermost tag."""
         assert self.open.pop() == tag
 
 
@@ -158,7 +147,7 @@ def test_personal_data_is_found_in_any_column(tmp_path: Path) -> None:
             "maps": pa.array([[("k", "v")], [("g(o)d", "w")]], pa.map_(pa.string(), pa.string())),
         }
     )
-    manifest = a_manifest(tmp_path, "one.parquet", {"Archery Duel": [100]})
+    manifest = a_batch_of(tmp_path, "one.parquet", {"Archery Duel": [100]})
     pq.write_table(rows, tmp_path / "silver/events/one.parquet")
 
     for text in ("mail@a.example", "p1234567", "v7654321", "g(o)d", "Grünwald"):

@@ -3,16 +3,14 @@
 from pathlib import Path
 
 from gamelake.ledger.manifests import BatchManifest
+from tests.support.manifests import a_manifest
 from tests.support.silver_events import BEGINNING, Event, Silver
 from tools.demo.key_figures import GameKeyFigures, key_figures
 
 
 def manifest_of(silver: Silver, *events: Event) -> BatchManifest:
     """A batch that added these events."""
-    return BatchManifest(
-        stream="s", query_id="q", generation=0, batch_id=0, topic="t", topic_id="i", written_at="", offsets=(),
-        tables=(silver.append(events),), dead_letters={},
-    )  # fmt: skip
+    return a_manifest(stream="s", tables=(silver.append(events),))
 
 
 def test_players_sessions_payers_and_bookings_are_counted_by_game(tmp_path: Path) -> None:

@@ -39,16 +39,13 @@ def reconciled(
 
 
 def test_every_kind_of_event_is_expected_where_it_belongs() -> None:
+    assert set(a_ledger().undecodable) == set(Corruption)
+
     wanted = expected(ledgers(), TABLES)
 
     assert wanted == Gains(records=76, rows=ROWS, dead_letters=DEAD_LETTERS, duplicates=DUPLICATES)
     without_a_row = sum(wanted.dead_letters.values()) + sum(wanted.duplicates.values())
     assert wanted.records == wanted.rows["silver/events"] + without_a_row
-
-
-def test_each_way_of_spoiling_has_a_reason() -> None:
-    assert set(a_ledger().undecodable) == set(Corruption)
-    assert sum(expected(ledgers(), TABLES).dead_letters.values()) == 29
 
 
 def test_ledgers_are_read_as_the_simulator_writes_them(tmp_path: Path) -> None:
@@ -64,11 +61,7 @@ def test_what_the_gateway_acknowledged_is_expected_besides() -> None:
     wanted = expected(ledgers(archery_duel=AcknowledgedEvents(100, 3)), TABLES)
 
     assert wanted.records == 176
-    assert wanted.rows == ROWS | {
-        "silver/archery_duel_events": 26 + 97,
-        "bronze/events": 176,
-        "silver/events": 44 + 97,
-    }
+    assert wanted.rows == ROWS | {"silver/archery_duel_events": 26 + 97, "bronze/events": 176, "silver/events": 44 + 97}
     assert wanted.dead_letters == DEAD_LETTERS
     assert wanted.duplicates == {"archery_duel": 1 + 3, "bingo_harbor": 2}
 
@@ -128,10 +121,7 @@ def test_a_dead_letter_of_another_reason_is_reported_twice() -> None:
 
     problems = list(differences(expected(ledgers(), TABLES), gained(Reconciliation(), reconciled(76, ROWS, swapped))))
 
-    assert problems == [
-        "1 dead letters are invalid_schema instead of 0",
-        "6 dead letters are undecodable instead of 7",
-    ]
+    assert problems == ["1 dead letters are invalid_schema instead of 0", "6 dead letters are undecodable instead of 7"]
 
 
 def test_an_unrecognised_duplicate_is_reported() -> None:

@@ -11,7 +11,6 @@ from tools.dev.running import Readiness, RunningDev, fingerprint, forget, wait_f
 
 @pytest.fixture
 def contracts(tmp_path: Path) -> Path:
-    """A folder with a contract."""
     folder = tmp_path / "contracts"
     (folder / "proto").mkdir(parents=True)
     (folder / "games.yaml").write_text("games: []\n")

@@ -32,11 +32,9 @@ class Script(EmbeddedService):
 
     @property
     def ready(self) -> Path:
-        """Makes it healthy."""
         return self.directory / "ready"
 
     def program(self) -> Program:
-        """Describe the process."""
         return Program(name=self.name, command=("/bin/sh", "-c", self.code), log_file=self.directory / "log")
 
     def is_healthy(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gamelake.contract.games import load_games
+from tests.support.failing import failing
 from tools.drill import recoveries
 from tools.drill.__main__ import main
 from tools.drill.bad_deploy import swapped
@@ -79,14 +80,11 @@ def test_a_good_recovery_names_its_steps_and_their_times() -> None:
 
 
 def test_a_drill_is_cleaned_up_even_if_its_recovery_fails_and_that_is_not_part_of_its_time() -> None:
-    def fails(_: DrillEnvironment) -> None:
-        raise StackError("compose said no")
-
     cleaned: list[DrillEnvironment] = []
     environment = FakeEnvironment()
 
     good = practised(a_drill(clean_up=cleaned.append), environment)
-    bad = practised(a_drill(recover=fails, clean_up=cleaned.append), environment)
+    bad = practised(a_drill(recover=failing(StackError("compose said no")), clean_up=cleaned.append), environment)
 
     assert good.is_successful
     assert list(good.steps) == ["fault", "recovery", "healthy again", "clean-up", "all rows present"]
@@ -106,10 +104,7 @@ def test_a_drill_that_loses_events_fails() -> None:
 
 
 def test_a_drill_reports_the_command_that_failed() -> None:
-    def fails(_: DrillEnvironment) -> None:
-        raise StackError("compose said no")
-
-    result = practised(a_drill(recover=fails), FakeEnvironment())
+    result = practised(a_drill(recover=failing(StackError("compose said no"))), FakeEnvironment())
 
     assert result.problems == ("StackError: compose said no",)
     assert "recovery" not in result.steps

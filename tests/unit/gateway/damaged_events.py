@@ -28,8 +28,12 @@ def message_of(event: dict[str, Any]) -> Message:
 
 
 def protobuf_body(*events: dict[str, Any]) -> bytes:
-    """The events as a Protobuf body."""
     return joined(PROTOBUF, [message_of(event).SerializeToString(deterministic=True) for event in events])
+
+
+def written(content_type: str, event: dict[str, Any]) -> bytes:
+    """The event as a message or a text."""
+    return message_of(event).SerializeToString() if content_type == PROTOBUF else json.dumps(event).encode()
 
 
 def joined(content_type: str, events: Sequence[bytes]) -> bytes:

@@ -36,7 +36,6 @@ def submitted() -> Descriptor:
 
 @cache
 def contract() -> GamesContract:
-    """The games."""
     return load_games(CONTRACTS / "games.yaml")
 
 
@@ -53,7 +52,6 @@ def validator() -> EventValidator:
 
 
 def an_event(**fields: object) -> dict[str, object]:
-    """A valid event of now."""
     return {
         "event_id": str(uuid.uuid4()),
         "event_name": "level_completed",
@@ -80,11 +78,9 @@ def row_preparer(cache: PlayerCache) -> RowPreparer:
 
 
 def columnar_preparer(cache: PlayerCache) -> ColumnarPreparer:
-    """Prepares batches as columns."""
     encoder = ColumnarEncoder(schema().message, SCHEMA_ID, pseudonymizer().fields.vault)
     return ColumnarPreparer(contract(), submitted(), cache, pseudonymizer(), encoder)
 
 
 def body_of(*events: object) -> bytes:
-    """The events as a JSON body."""
     return json.dumps({"events": events}).encode()

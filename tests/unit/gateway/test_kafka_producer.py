@@ -30,13 +30,11 @@ class FakeProducer:
         made.append(self)
 
     def produce_batch(self, _topic: str, batch: list[Any], on_delivery: Callable[[object, object], None]) -> int:
-        """See confluent_kafka."""
         taken = min(self.takes, len(batch))
         self.waiting += [on_delivery] * taken
         return taken
 
     def poll(self, _seconds: float) -> int:
-        """See confluent_kafka."""
         if self.failure is not None and not self.reports:
             raise self.failure
         reports, self.reports = self.reports, []
@@ -45,7 +43,6 @@ class FakeProducer:
         return len(reports)
 
     def purge(self) -> None:
-        """See confluent_kafka."""
         self.reports = [FAILURE] * len(self.waiting)
 
     def __len__(self) -> int:
@@ -53,7 +50,6 @@ class FakeProducer:
         return len(self.waiting)
 
     def close(self) -> None:
-        """See confluent_kafka."""
         self.closed.set()
 
 
@@ -112,9 +108,7 @@ def test_one_record_that_kafka_does_not_confirm_fails_its_request_and_no_other(
     run(test())
 
 
-def test_records_that_were_not_queued_fail_the_request_once_the_others_are_reported(
-    producer: EventProducer,
-) -> None:
+def test_records_that_were_not_queued_fail_the_request_once_the_others_are_reported(producer: EventProducer) -> None:
     async def test() -> None:
         made[0].takes = 2
         sent = asyncio.ensure_future(producer.send(records(3)))

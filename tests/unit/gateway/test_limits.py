@@ -39,9 +39,7 @@ def test_a_game_that_sends_continuously_gets_its_rate() -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 4])
-def test_a_batch_above_the_capacity_needs_a_full_bucket_and_leaves_a_negative_balance(
-    processes: int,
-) -> None:
+def test_a_batch_above_the_capacity_needs_a_full_bucket_and_leaves_a_negative_balance(processes: int) -> None:
     rates = RateLimits(timedelta(seconds=1), processes)
     rates.take(a_key(100 * processes), 500, now=0.0)
 

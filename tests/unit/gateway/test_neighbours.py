@@ -6,7 +6,7 @@ cache holds, or on an outage of the vault after which the sender sends the body 
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,7 @@ from services.gateway.errors import EventRejection, Reason
 from services.gateway.events.preparation import PreparedBatch, UnknownPlayers
 from services.gateway.events.validation import JSON, MAX_EVENT_BYTES, PROTOBUF
 from tests.support.logged import logged
-from tests.unit.gateway.damaged_events import BROKEN_VALUES, a_full_event, message_of, with_broken_value
+from tests.unit.gateway.damaged_events import BROKEN_VALUES, a_full_event, message_of, with_broken_value, written
 from tests.unit.gateway.events import GAME, an_event, cache_of, validator
 from tests.unit.gateway.worlds import (
     BODIES,
@@ -89,10 +89,6 @@ def test_an_event_that_is_not_json_is_rejected_and_costs_no_neighbour(value: byt
 
     assert len(prepared.records) == 3
     assert prepared.rejections == [EventRejection(1, Reason.MALFORMED)]
-
-
-def written(content_type: str, event: Mapping[str, Any]) -> bytes:
-    return message_of(dict(event)).SerializeToString() if content_type == PROTOBUF else json.dumps(event).encode()
 
 
 def attributes_of(size: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -14,14 +15,13 @@ from google.protobuf.message_factory import GetMessageClass
 from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.secrecy import PlayerKey, VaultKeys
 from gamelake.privacy.vault.sqlite_vault import SqliteVault
-from gamelake.privacy.vault.vault import Erasure, SealedData, StoredPlayer, Vault, VaultUnavailableError
-from services.gateway.personal.fields import personal_fields
-from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache, Pseudonymizer
+from gamelake.privacy.vault.vault import Erasure, Vault, VaultUnavailableError
+from services.gateway.personal.pseudonymization import PersonalData, Player, PlayerCache
 from services.gateway.personal.vault_client import BatchedVault, PlayerStore
 from tests.support.vault_keys import key_file
-from tests.unit.gateway.events import cache_of, submitted
+from tests.unit.gateway.events import GAME, cache_of, pseudonymizer, submitted
+from tests.unit.gateway.worlds import Answer, FaultyVault
 
-GAME = "archery_duel"
 SECRETS = ("mail@example.org", "192.0.2.7", "Ann Example", "call me on 555-0100", "device-4711", "player-1")
 
 
@@ -72,28 +72,21 @@ def players(vault: SqliteVault, keyring: VaultKeyring) -> Process:
     return Process(vault, keyring)
 
 
-@pytest.fixture
-def pseudonymizer() -> Pseudonymizer:
-    return Pseudonymizer(submitted(), personal_fields(submitted()))
-
-
-def pseudonymize(pseudonymizer: Pseudonymizer, process: Process, *events: Message) -> list[PersonalData]:
-    names = [pseudonymizer.player_of(event) for event in events]
+def pseudonymize(process: Process, *events: Message) -> list[PersonalData]:
+    names = [pseudonymizer().player_of(event) for event in events]
     players = process.resolve(*dict.fromkeys(names))
-    return without_personal_data(pseudonymizer, events, [players[name] for name in names])
+    return without_personal_data(events, [players[name] for name in names])
 
 
-def without_personal_data(
-    pseudonymizer: Pseudonymizer, events: Sequence[Message], owners: Sequence[Player]
-) -> list[PersonalData]:
-    personal = [pseudonymizer.extractor.remove_from(event) for event in events]
-    return pseudonymizer.pseudonymize(events, personal, owners)
+def without_personal_data(events: Sequence[Message], owners: Sequence[Player]) -> list[PersonalData]:
+    personal = [pseudonymizer().extractor.remove_from(event) for event in events]
+    return pseudonymizer().pseudonymize(events, personal, owners)
 
 
-def test_an_event_loses_its_personal_data_and_nothing_else(pseudonymizer: Pseudonymizer, players: Process) -> None:
+def test_an_event_loses_its_personal_data_and_nothing_else(players: Process) -> None:
     event = a_personal_event()
 
-    pseudonymize(pseudonymizer, players, event)
+    pseudonymize(players, event)
 
     left = event.SerializeToString()
     assert [secret for secret in SECRETS if secret.encode() in left] == []
@@ -101,10 +94,8 @@ def test_an_event_loses_its_personal_data_and_nothing_else(pseudonymizer: Pseudo
     assert event.event_params.level == 3  # type: ignore[attr-defined]
 
 
-def test_personal_data_can_be_decrypted_only_with_the_players_key(
-    pseudonymizer: Pseudonymizer, players: Process
-) -> None:
-    (data,) = pseudonymize(pseudonymizer, players, a_personal_event())
+def test_personal_data_can_be_decrypted_only_with_the_players_key(players: Process) -> None:
+    (data,) = pseudonymize(players, a_personal_event())
 
     sealed = data.sealed()
     assert [secret for secret in SECRETS if secret.encode() in sealed.sealed] == []
@@ -114,25 +105,23 @@ def test_personal_data_can_be_decrypted_only_with_the_players_key(
     assert SECRETS[0] not in repr(data)
 
 
-def test_an_event_without_personal_data_stores_nothing(pseudonymizer: Pseudonymizer, players: Process) -> None:
-    assert pseudonymize(pseudonymizer, players, an_event()) == []
+def test_an_event_without_personal_data_stores_nothing(players: Process) -> None:
+    assert pseudonymize(players, an_event()) == []
 
 
-def test_the_same_data_is_stored_once(pseudonymizer: Pseudonymizer, players: Process) -> None:
-    (data,) = pseudonymize(pseudonymizer, players, a_personal_event(), a_personal_event())
+def test_the_same_data_is_stored_once(players: Process) -> None:
+    (data,) = pseudonymize(players, a_personal_event(), a_personal_event())
     data.player.mark_stored(data.values)
 
-    again = without_personal_data(pseudonymizer, [a_personal_event()], [data.player])
+    again = without_personal_data([a_personal_event()], [data.player])
 
     assert again == []
 
 
-def test_the_same_player_has_the_same_pseudonym_in_every_process(
-    vault: SqliteVault, keyring: VaultKeyring, pseudonymizer: Pseudonymizer
-) -> None:
+def test_the_same_player_has_the_same_pseudonym_in_every_process(vault: SqliteVault, keyring: VaultKeyring) -> None:
     events = [an_event(), an_event("player-2"), an_event()]
     for event in events:
-        pseudonymize(pseudonymizer, Process(vault, keyring), event)
+        pseudonymize(Process(vault, keyring), event)
 
     first, second, third = (event.gamer_id for event in events)  # type: ignore[attr-defined]
     assert first == third != second
@@ -188,27 +177,9 @@ def test_a_key_always_has_the_same_pseudonym() -> None:
     assert PlayerKey(GAME, bytes(range(32))).pseudonym == "e5adf757c9c056b012255fffbf4bed99"
 
 
-class AwayVault(SqliteVault):
-    """A vault that fails while `away`."""
-
-    away = False
-
-    def find(self, tokens: Sequence[bytes]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
-        if self.away:
-            raise VaultUnavailableError("away")
-        return super().find(tokens)
-
-    def take(self, players: Sequence[StoredPlayer], data: Sequence[SealedData]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
-        if self.away:
-            raise VaultUnavailableError("away")
-        return super().take(players, data)
-
-
 @pytest.fixture
-def away_vault(tmp_path: Path) -> Iterator[AwayVault]:
-    opened = AwayVault(tmp_path / "away.db")
+def away_vault(tmp_path: Path) -> Iterator[FaultyVault]:
+    opened = FaultyVault(tmp_path / "away.db")
     yield opened
     opened.close()
 
@@ -219,7 +190,7 @@ def cache() -> PlayerCache:
 
 
 @pytest.fixture
-def player_store(cache: PlayerCache, away_vault: AwayVault, keyring: VaultKeyring) -> PlayerStore:
+def player_store(cache: PlayerCache, away_vault: FaultyVault, keyring: VaultKeyring) -> PlayerStore:
     return PlayerStore(cache, BatchedVault(away_vault, keyring))
 
 
@@ -227,16 +198,16 @@ ProcessEvents = Callable[..., None]
 
 
 @pytest.fixture
-def process_events(cache: PlayerCache, player_store: PlayerStore, pseudonymizer: Pseudonymizer) -> ProcessEvents:
+def process_events(cache: PlayerCache, player_store: PlayerStore) -> ProcessEvents:
     """Pseudonymize the events of a request; returns once the vault has their personal data."""
 
     async def pseudonymized(events: Sequence[Message]) -> None:
-        names = [pseudonymizer.player_of(event) for event in events]
+        names = [pseudonymizer().player_of(event) for event in events]
         known = dict(zip(names, cache.find(GAME, names), strict=True))
         unknown = [name for name, player in known.items() if player is None]
         resolved = await player_store.resolve(GAME, unknown) if unknown else {}
         owners = [known[name] or resolved[name] for name in names]
-        personal_data = without_personal_data(pseudonymizer, events, owners)
+        personal_data = without_personal_data(events, owners)
         if personal_data:
             await player_store.store(GAME, personal_data)
 
@@ -244,7 +215,7 @@ def process_events(cache: PlayerCache, player_store: PlayerStore, pseudonymizer:
 
 
 def test_the_vault_has_the_personal_data_before_the_event_is_sent(
-    process_events: ProcessEvents, away_vault: AwayVault, keys: VaultKeys
+    process_events: ProcessEvents, away_vault: FaultyVault, keys: VaultKeys
 ) -> None:
     event = a_personal_event()
 
@@ -266,10 +237,10 @@ def test_a_batch_of_more_players_than_the_cache_has_is_pseudonymized_whole(proce
 
 
 def test_while_the_vault_is_away_only_events_that_do_not_need_it_pass(
-    process_events: ProcessEvents, away_vault: AwayVault
+    process_events: ProcessEvents, away_vault: FaultyVault
 ) -> None:
     process_events(an_event())
-    away_vault.away = True
+    away_vault.plan = deque([Answer.LOST] * 100)
 
     for event in (an_event("new-player"), a_personal_event()):
         with pytest.raises(VaultUnavailableError):
@@ -282,7 +253,7 @@ def test_while_the_vault_is_away_only_events_that_do_not_need_it_pass(
 
 @pytest.mark.parametrize("refreshes", [0, 1])
 def test_a_player_erased_by_another_process_gets_another_pseudonym_from_the_first_refresh_on(
-    player_store: PlayerStore, process_events: ProcessEvents, away_vault: AwayVault, keys: VaultKeys, refreshes: int
+    player_store: PlayerStore, process_events: ProcessEvents, away_vault: FaultyVault, keys: VaultKeys, refreshes: int
 ) -> None:
     for _ in range(refreshes):
         asyncio.run(player_store.apply_erasures())
@@ -297,7 +268,7 @@ def test_a_player_erased_by_another_process_gets_another_pseudonym_from_the_firs
 
 
 def test_a_new_process_reads_no_erasure_of_the_past_and_all_later_ones(
-    player_store: PlayerStore, process_events: ProcessEvents, away_vault: AwayVault, keys: VaultKeys, tmp_path: Path
+    player_store: PlayerStore, process_events: ProcessEvents, away_vault: FaultyVault, keys: VaultKeys, tmp_path: Path
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "away.db")) as connection, connection:
         connection.execute(

@@ -1,6 +1,5 @@
 """Each text of an event has a greatest length, which is the same event by event and as columns."""
 
-import json
 from typing import Any
 
 import pyarrow as pa
@@ -10,12 +9,12 @@ from hypothesis import strategies as st
 
 from gamelake.contract.games import TextLengths
 from gamelake.model.errors import ContractError
-from services.gateway.errors import EventRejectedError, EventRejection, Reason
+from services.gateway.errors import EventRejectedError
 from services.gateway.events.columns import handler_of
-from services.gateway.events.preparation import PreparedBatch, UnknownPlayers
+from services.gateway.events.preparation import UnknownPlayers
 from services.gateway.events.text_lengths import TextLengthCheck
 from services.gateway.events.validation import JSON, PROTOBUF
-from tests.unit.gateway.damaged_events import joined, message_of
+from tests.unit.gateway.damaged_events import joined, message_of, written
 from tests.unit.gateway.events import an_event, batch_of, cache_of, columnar_preparer, contract, row_preparer, submitted
 from tests.unit.properties import examples
 
@@ -95,10 +94,7 @@ def test_an_event_with_a_text_that_is_too_long_is_rejected_before_the_vault_sees
 ) -> None:
     long = an_event(**TEXTS[field]("x" * (contract().lengths.of(field) + 1)))
     good = an_event(gamer_id="neighbour")
-    events = [
-        message_of(event).SerializeToString() if content_type == PROTOBUF else json.dumps(event).encode()
-        for event in (long, good)
-    ]
+    events = [written(content_type, event) for event in (long, good)]
     batch, cache = batch_of(joined(content_type, events), content_type), cache_of(10)
 
     assert columnar_preparer(cache).prepare([batch]) == [None]
@@ -106,12 +102,3 @@ def test_an_event_with_a_text_that_is_too_long_is_rejected_before_the_vault_sees
 
     assert isinstance(prepared, UnknownPlayers)
     assert (prepared.names, prepared.personal_data) == (["neighbour"], [])
-
-
-def test_a_rejection_names_the_field() -> None:
-    batch = batch_of(json.dumps({"events": [an_event(session_id="x" * 300)]}).encode())
-
-    prepared = row_preparer(cache_of(10)).prepare(batch)
-
-    assert isinstance(prepared, PreparedBatch)
-    assert prepared.rejections == [EventRejection(0, Reason.TOO_LONG, "session_id")]

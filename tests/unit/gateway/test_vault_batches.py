@@ -24,7 +24,6 @@ class CountingVault(SqliteVault):
     refused = ""
 
     def take(self, players: Sequence[StoredPlayer], data: Sequence[SealedData]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
         self.transactions += 1
         if any(each.pseudonym == self.refused for each in data):
             raise VaultRefusedError("not this one")

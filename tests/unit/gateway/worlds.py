@@ -28,15 +28,7 @@ from services.gateway.personal.pseudonymization import PlayerCache
 from services.gateway.personal.vault_client import BatchedVault, PlayerStore
 from tests.support.vault_keys import key_file
 from tests.unit.gateway.damaged_events import NOW, damaged_message, damaged_text, joined
-from tests.unit.gateway.events import (
-    GAME,
-    MAX_EVENTS,
-    batch_of,
-    cache_of,
-    columnar_preparer,
-    row_preparer,
-    schema,
-)
+from tests.unit.gateway.events import GAME, MAX_EVENTS, batch_of, cache_of, columnar_preparer, row_preparer, schema
 
 MANY = MAX_EVENTS
 NO_PAUSE = BatchingPace(pause=timedelta(0), flush_size=MANY)
@@ -50,7 +42,6 @@ class Body:
     events: Sequence[bytes]
 
     def content(self) -> bytes:
-        """Give the body as it is sent."""
         return joined(self.content_type, self.events)
 
     def batch(self) -> EventBatch:
@@ -111,14 +102,12 @@ class FaultyVault(SqliteVault):
     plan: deque[Answer] = deque()  # noqa: RUF012 # a world sets its own
 
     def find(self, tokens: Sequence[bytes]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
         answer = self._next()
         found = super().find(tokens)
         self._fail_if(answer is Answer.UNANSWERED)
         return found
 
     def take(self, players: Sequence[StoredPlayer], data: Sequence[SealedData]) -> Mapping[bytes, StoredPlayer]:
-        """See `Vault`."""
         answer = self._next()
         taken = super().take(players, data)
         self._fail_if(answer is Answer.UNANSWERED)

@@ -66,7 +66,6 @@ class Event:
 
     @property
     def time(self) -> datetime:
-        """When it happened."""
         return BEGINNING + timedelta(minutes=self.play.minute)
 
     def fields(self) -> Json:
@@ -94,7 +93,6 @@ class Event:
         return framed(self.fields(), game_event_schema(self.play.schema), schema_id(self.play.schema))
 
     def line(self) -> bytes:
-        """The event as a line of a file."""
         return json.dumps(self.fields()).encode()
 
 

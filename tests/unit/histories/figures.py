@@ -188,7 +188,6 @@ class BruteForce:
             self.names.append(name)
 
     def rows(self, name: str) -> pa.Table:
-        """The rows of a relation."""
         return self._connection.table(f'"{name}"').to_arrow_table()
 
     def answer(self, sql: str) -> pa.Table:
@@ -197,7 +196,6 @@ class BruteForce:
         return self._connection.sql(_translated(sql, schemas)).to_arrow_table()
 
     def close(self) -> None:
-        """Free its memory."""
         self._connection.close()
 
 

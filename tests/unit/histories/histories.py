@@ -34,21 +34,13 @@ from tests.unit.histories.operations import (
 )
 
 _BATCH_STEPS = (
-    Failpoint.BEFORE_FILES,
-    Failpoint.AFTER_FILES,
-    Failpoint.AFTER_SETTLE_RECORD,
-    Failpoint.AFTER_MANIFEST,
-    Failpoint.AFTER_TABLE_COMMIT,
-    Failpoint.AFTER_COMMITS,
-)
+    Failpoint.BEFORE_FILES, Failpoint.AFTER_FILES, Failpoint.AFTER_SETTLE_RECORD, Failpoint.AFTER_MANIFEST,
+    Failpoint.AFTER_TABLE_COMMIT, Failpoint.AFTER_COMMITS,
+)  # fmt: skip
 _ERASURE_STEPS = (
-    Failpoint.AFTER_ERASURE_REQUEST,
-    Failpoint.AFTER_FORGETTING,
-    Failpoint.AFTER_ERASED_FILES,
-    Failpoint.AFTER_ERASED_TABLE,
-    Failpoint.AFTER_PURGE_PLAN,
-    Failpoint.AFTER_PURGED_FILE,
-)
+    Failpoint.AFTER_ERASURE_REQUEST, Failpoint.AFTER_FORGETTING, Failpoint.AFTER_ERASED_FILES,
+    Failpoint.AFTER_ERASED_TABLE, Failpoint.AFTER_PURGE_PLAN, Failpoint.AFTER_PURGED_FILE,
+)  # fmt: skip
 REPLAY_STEPS = (
     Failpoint.AFTER_FILES,
     Failpoint.AFTER_MANIFEST,
@@ -90,12 +82,7 @@ _SENDS = st.builds(
     is_left=st.sampled_from([False, False, False, True]),
 )
 _ERASURES = st.builds(
-    Erase,
-    st.integers(0, 2),
-    _GAMES,
-    is_purged=st.booleans(),
-    at=_steps(_ERASURE_STEPS),
-    is_killed=st.booleans(),
+    Erase, st.integers(0, 2), _GAMES, is_purged=st.booleans(), at=_steps(_ERASURE_STEPS), is_killed=st.booleans()
 )
 _MEANWHILE = st.none() | st.builds(
     Meanwhile, st.lists(_NUMBERS, min_size=1, max_size=3), st.builds(Kill, st.sampled_from(REPLAY_STEPS)), st.booleans()

@@ -39,7 +39,6 @@ class Topic:
         return {number: len(records) for number, records in enumerate(self.partitions)}
 
     def batch(self, planning: object, planned: PlannedOffsets) -> "TopicRecords":
-        """The records of a batch."""
         del planning
         return TopicRecords(self, planned.ranges)
 
@@ -53,21 +52,17 @@ class TopicRecords:
 
     @property
     def spark(self) -> "TasksHere":
-        """Runs tasks in this process."""
         return TasksHere()
 
     def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
-        """See `BatchRecords`."""
         shares = shared_out(self.ranges, tasks) or [[]]
         results = (batch for share in shares for batch in results_of(task, self._batches(share)))
         return [report for batch in results for report in batch.column("report").to_pylist()]
 
     def part(self, ranges: Sequence[PartitionRange]) -> Self:
-        """See `BatchRecords`."""
         return replace(self, ranges=ranges)
 
     def read(self) -> pa.Table:
-        """See `BatchRecords`."""
         return pa.Table.from_batches(self._batches(self.ranges), RECORD_SCHEMA)
 
     def _batches(self, ranges: Iterable[PartitionRange]) -> Iterator[pa.RecordBatch]:
@@ -80,7 +75,6 @@ class TasksHere:
 
     @property
     def sparkContext(self) -> Self:  # noqa: N802 # Spark's name
-        """Itself."""
         return self
 
     def parallelize(self, values: Iterable[Any], slices: int) -> "_Values":
@@ -94,9 +88,7 @@ class _Values:
     values: tuple[Any, ...]
 
     def mapPartitions(self, task: Callable[[Iterator[Any]], Iterable[Any]]) -> Self:  # noqa: N802 # Spark's name
-        """The results of a task on each partition."""
         return replace(self, values=tuple(result for value in self.values for result in task(iter([value]))))
 
     def collect(self) -> list[Any]:
-        """All results."""
         return list(self.values)

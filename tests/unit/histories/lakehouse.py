@@ -152,17 +152,14 @@ class Lakehouse:
 
     @property
     def location(self) -> Location:
-        """Where the lakehouse is."""
         return Location(uri=self.lake.as_uri())
 
     @property
     def store(self) -> Store:
-        """The lakehouse."""
         return Store(self.location)
 
     @property
     def games_file(self) -> Path:
-        """The games contract."""
         return self.folder / "games.yaml"
 
     def _write_contract(self) -> None:

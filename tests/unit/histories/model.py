@@ -121,7 +121,6 @@ class Model:
         self.left.clear()
 
     def _take(self, source: Source, events: Collection[Event]) -> None:
-        """A batch of a stream."""
         written: set[str] = set()
         for event in events:
             known = self.known if source is Source.KAFKA else self.tables.get(SILVER, {})

@@ -243,11 +243,7 @@ class Replay:
 
 
 def _replay(
-    lake: Lakehouse,
-    model: Model,
-    meanwhile: Meanwhile | None,
-    replay: Callable[[], object],
-    done: Callable[[], None],
+    lake: Lakehouse, model: Model, meanwhile: Meanwhile | None, replay: Callable[[], object], done: Callable[[], None]
 ) -> None:
     if meanwhile is not None:
         meanwhile.run(lake, model, replay, done)

@@ -59,28 +59,16 @@ SHORTEST: dict[Undo, tuple[Sequence[Operation], str]] = {
         [RefreshGold(), Send([_PLAY]), Send([_LATER], source=Source.FILE), RestoreBeforeBatch(0)],
         "silver/",
     ),
-    faults.notifications_are_taken_for_records: (
-        [Send([_LATER]), _BY_FILE, Restore(0, is_replayed=True)],
-        "silver/",
-    ),
+    faults.notifications_are_taken_for_records: ([Send([_LATER]), _BY_FILE, Restore(0, is_replayed=True)], "silver/"),
     faults.a_hold_ends_with_any_days_validation: (
         [Send([_PLAY]), Validate(KART, 0), Validate(KART, 1, is_passed=True)],
         "held back are",
     ),
     faults.gold_keeps_the_version_that_it_was_made_of: (
-        [
-            *[Send([Play(name="smoke_test")])] * 4,
-            RefreshGold(),
-            Compact(),
-            RefreshGold(),
-            Vacuum(),
-        ],
+        [*[Send([Play(name="smoke_test")])] * 4, RefreshGold(), Compact(), RefreshGold(), Vacuum()],
         "gold_counts_silver",
     ),
-    faults.streams_do_not_know_replayed_events: (
-        [Send([_NEW]), AddGame(), Replay(), Send([], [0])],
-        "silver/",
-    ),
+    faults.streams_do_not_know_replayed_events: ([Send([_NEW]), AddGame(), Replay(), Send([], [0])], "silver/"),
     faults.replays_write_what_late_batches_wrote: (
         [Send([_NEW]), AddGame(), Replay(Meanwhile([0], Kill(Failpoint.AFTER_MANIFEST)))],
         "silver/",

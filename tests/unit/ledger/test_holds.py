@@ -1,24 +1,17 @@
 """Holds on a table's gold: known with their reason, by day, until they expire or are released."""
 
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import msgspec
-import pytest
 
 from gamelake.ledger.holds import Hold, hold_back, hold_of, holds, release
 from gamelake.model.naming import HOLDS_FOLDER
-from gamelake.objects.store import Location, Store
+from gamelake.objects.store import Store
 
 NOW = datetime(2026, 1, 9, 6, tzinfo=UTC)
 CHESS = "silver/chess_events"
 HOLD = Hold(table=CHESS, by="ann", since=NOW, day=date(2026, 1, 8), checks=("ids",), why="ids stand twice")
 EARLIER = msgspec.structs.replace(HOLD, day=date(2026, 1, 2))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(Location(uri=tmp_path.as_uri()))
 
 
 def test_a_hold_is_in_force_until_it_is_released(store: Store) -> None:

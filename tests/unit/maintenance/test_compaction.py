@@ -1,11 +1,9 @@
 """Small files become good ones, and no row changes, whatever the stream and others do meanwhile."""
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -24,21 +22,10 @@ from gamelake.objects.leases import Lease, LeaseTiming
 from gamelake.objects.store import Store
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.scans.player_rows import PlayerFilter
-from tests.support.player_tables import BRONZE, SILVER, append, append_rows, players_in, store_in
+from tests.support.player_tables import BRONZE, SILVER, append, append_rows, players_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 RULE = CompactionRule(target_bytes=10**6, hot_files=3, today=date(2026, 11, 22))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return store_in(tmp_path)
-
-
-@pytest.fixture
-def tables(store: Store) -> Iterator[DeltaTables]:
-    with DeltaTables(store.location) as opened:
-        yield opened
 
 
 def of(store: Store, table: str = SILVER.name, *sort_by: str) -> TableCompaction:
@@ -172,10 +159,7 @@ def test_one_that_read_the_table_after_another_has_taken_over_commits_nothing(
             version = open_table(store.location, SILVER.name).version()
         stalls_after_its_check(stalled, monkeypatch)
 
-        with (
-            maintenance_lease(store, SILVER.name),
-            pytest.raises(LeaseLostError, match="has committed nothing"),
-        ):
+        with maintenance_lease(store, SILVER.name), pytest.raises(LeaseLostError, match="has committed nothing"):
             commit_rewrite(store, SILVER.name, version, [{"commitInfo": {}}], stalled)
 
 

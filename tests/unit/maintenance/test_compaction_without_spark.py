@@ -23,16 +23,11 @@ from gamelake.maintenance.compaction_run import (
     skipped_by,
 )
 from gamelake.objects.store import Store
-from tests.support.player_tables import SILVER, append, players_in, store_in
+from tests.support.player_tables import SILVER, append, players_in
 
 ANNA, BEN = "a" * 32, "b" * 32
 TODAY = date(2026, 11, 22)
 MANY = 2**30
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return store_in(tmp_path)
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """Old history is deleted, and reconciliation, restores, proofs, streams and readers give the same results as before."""
 
 import json
-import os
 import subprocess
-import sys
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ from gamelake.ledger.manifest_checkpoints import TopicOffsets, read_manifest_che
 from gamelake.ledger.manifests import Manifests, OffsetRange
 from gamelake.ledger.reconciliation import Reconciliation, reconcile
 from gamelake.maintenance import manifest_compaction
-from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.log_cleanup import CleanupPlan, CleanupResult, LogCleanup
 from gamelake.maintenance.manifest_compaction import joined
 from gamelake.maintenance.vacuum import TableVacuum
@@ -30,12 +27,12 @@ from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.scans.player_rows import PlayerFilter
 from gamelake.streaming.driver.stream import Stream
-from tests.support.player_tables import BRONZE, SILVER, players_in
+from tests.support.job_processes import run_job
+from tests.support.player_tables import BRONZE, SILVER, compact, players_in
 from tests.support.stream_history import ALL_GAMES, STREAM, TABLES, StreamHistory
 
 pytestmark = pytest.mark.usefixtures("checkpoints_at_once")
 
-REPOSITORY = Path(__file__).parents[3]
 ANNA, BEN = "a" * 32, "b" * 32
 NAMES = [table.name for table in TABLES]
 # A log has a checkpoint at version 49, and another at 99.
@@ -273,9 +270,7 @@ def test_a_checkpoint_that_does_not_fit_the_entries_is_no_ground_to_stand_on(his
 
 def test_compacted_and_replaced_files_are_known_as_before(history: StreamHistory) -> None:
     history.take(FIRST)
-    TableCompaction(
-        history.store.location, SILVER.name, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
-    )()
+    compact(history.store)
     since = history.take(LATER)
     before = TableLog.read(history.store, SILVER.name)
 
@@ -389,19 +384,15 @@ def test_offsets_that_follow_on_each_other_are_one() -> None:
     ]  # fmt: skip
 
 
-def run_job(history: StreamHistory, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {
-        "GAMELAKE_LAKEHOUSE": history.store.location.uri,
-        "GAMELAKE_GAMES_FILE": "contracts/games.yaml",
-    }
-    command = [sys.executable, "-m", "jobs.clean_logs", *arguments]
-    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+def clean_logs(history: StreamHistory, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    variables = {"GAMELAKE_LAKEHOUSE": history.store.location.uri, "GAMELAKE_GAMES_FILE": "contracts/games.yaml"}
+    return run_job("clean_logs", *arguments, **variables)
 
 
 def test_the_job_refuses_to_forget_what_a_restore_may_ask_for(history: StreamHistory) -> None:
     history.take(1)
 
-    assert run_job(history, "--retain-hours", "24", "--yes").returncode == 2
-    assert run_job(history).returncode == 2
-    young = run_job(history, "--yes")
+    assert clean_logs(history, "--retain-hours", "24", "--yes").returncode == 2
+    assert clean_logs(history).returncode == 2
+    young = clean_logs(history, "--yes")
     assert (young.returncode, json.loads(young.stdout)) == (0, [])

@@ -14,8 +14,8 @@ from gamelake.maintenance.program_runs import ProgramRun, ProgramRunner, RunOutc
 from gamelake.maintenance.run_records import TaskRecords, WorkDone
 from gamelake.maintenance.scheduler import Scheduler
 from gamelake.objects.store import Store
+from tests.support.failing import failing
 from tests.support.logged import logged
-from tests.support.player_tables import store_in
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 PACK = ScheduledTask(name="pack", when="every 1 hours", job="compact")
@@ -44,11 +44,6 @@ class Runs:
         self.names.append(scheduled.name)
         self._during(scheduled)
         return ProgramRun(WorkDone(compacted_files=7), 1.5, "ended with 1" if scheduled.name in self.failing else "")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return store_in(tmp_path)
 
 
 @pytest.fixture
@@ -162,7 +157,7 @@ def test_a_store_that_is_away_is_waited_for(store: Store, clock: Clock, monkeypa
         stop.set()
 
     ours = Scheduler(store, (PACK,), Runs(), heartbeat=well, now=clock)
-    monkeypatch.setattr(Store, "put_new", lambda *_: (_ for _ in ()).throw(OSError("no answer")))
+    monkeypatch.setattr(Store, "put_new", failing(OSError("no answer")))
 
     ours.until(stop)
 

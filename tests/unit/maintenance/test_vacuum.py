@@ -3,10 +3,8 @@
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from gamelake.delta.table_files import TableFiles
 from gamelake.delta.tables import DeltaTables
 from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.ledger.replay_manifests import ReplayManifest, ReplayManifests
-from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
 from gamelake.model.errors import LeaseLostError
 from gamelake.objects.leases import Lease, LeaseTiming
@@ -29,11 +26,12 @@ from gamelake.recovery.restore import TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from tests.support.eventually import eventually
 from tests.support.interrupted_store import InterruptedStore
-from tests.support.player_tables import SILVER, an_entry, append, players_in, store_in
+from tests.support.job_processes import run_job
+from tests.support.manifests import a_manifest
+from tests.support.player_tables import SILVER, an_entry, append, compact, players_in
 from tests.support.silver_events import BEGINNING, Event, Silver
 
 ANNA, BEN = "a" * 32, "b" * 32
-REPOSITORY = Path(__file__).parents[3]
 OLD = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 AN_HOUR = timedelta(hours=1)
 # Without heartbeats; and of a process that takes over from another one without them.
@@ -41,41 +39,26 @@ STALLED, IMPATIENT = LeaseTiming(renew=1_000), LeaseTiming(patience=0.1, poll=0.
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return store_in(tmp_path)
-
-
-@pytest.fixture
-def tables(store: Store) -> Iterator[DeltaTables]:
-    with DeltaTables(store.location) as opened:
-        yield opened
-
-
-def compact(store: Store) -> None:
-    rule = CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
-    TableCompaction(store.location, SILVER.name, rule)()
-
-
-# Policies by which no reader needs an old version.
-NO_USES = {"restore_window_days": 1e-9, "longest_query_hours": 1e-9}
+def compacted(store: Store, tables: DeltaTables) -> Store:
+    """A lakehouse whose table has taken five batches, and was compacted then."""
+    for batch in range(5):
+        append(tables, store, SILVER, batch, [ANNA])
+    compact(store)
+    return store
 
 
 def vacuum(store: Store, retention: timedelta = AN_HOUR) -> Vacuumed:
     return TableVacuum(store, SILVER.name, datetime.now(UTC) - retention).run()
 
 
-def test_compacted_files_are_deleted_after_the_retention(store: Store, tables: DeltaTables) -> None:
-    for batch in range(5):
-        append(tables, store, SILVER, batch, [ANNA])
-    compact(store)
-
-    assert vacuum(store).replaced_files == 0
-    done = vacuum(store, -AN_HOUR)
+def test_compacted_files_are_deleted_after_the_retention(compacted: Store) -> None:
+    assert vacuum(compacted).replaced_files == 0
+    done = vacuum(compacted, -AN_HOUR)
 
     assert (done.replaced_files, done.orphaned_files) == (5, 0)
     assert done.bytes > 0
-    assert players_in(store, SILVER) == {ANNA: 5}
-    assert sum(path.endswith(".parquet") for path in store.paths(SILVER.name)) == 1
+    assert players_in(compacted, SILVER) == {ANNA: 5}
+    assert sum(path.endswith(".parquet") for path in compacted.paths(SILVER.name)) == 1
 
 
 def test_what_a_killed_batch_left_is_found(store: Store, tables: DeltaTables, tmp_path: Path) -> None:
@@ -121,48 +104,37 @@ def test_an_old_version_can_be_read_until_the_retention_is_over(store: Store, ta
         DeltaTable(store.location.child(SILVER.name), 1).to_pyarrow_table()
 
 
-def test_a_restore_between_the_plan_and_the_deletes_keeps_its_files(store: Store, tables: DeltaTables) -> None:
-    for batch in range(5):
-        append(tables, store, SILVER, batch, [ANNA])
-    compact(store)
-    job = TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR)
+def test_a_restore_between_the_plan_and_the_deletes_keeps_its_files(compacted: Store) -> None:
+    job = TableVacuum(compacted, SILVER.name, datetime.now(UTC) + AN_HOUR)
     assert job.plan().replaced_files == 5
 
-    with maintenance_lease(store, SILVER.name) as lease:
-        TableRestore(store, TableHistory.read(store, SILVER.name), 4).commit(lease)
+    with maintenance_lease(compacted, SILVER.name) as lease:
+        TableRestore(compacted, TableHistory.read(compacted, SILVER.name), 4).commit(lease)
 
     # The compacted file is what the table no longer needs.
     assert job.run().replaced_files == 1
-    assert players_in(store, SILVER) == {ANNA: 5}
+    assert players_in(compacted, SILVER) == {ANNA: 5}
 
 
-def test_vacuum_deletes_nothing_once_another_process_has_its_lease(store: Store, tables: DeltaTables) -> None:
-    for batch in range(5):
-        append(tables, store, SILVER, batch, [ANNA])
-    compact(store)
-
-    with maintenance_lease(store, SILVER.name, LeaseTiming(renew=0.01)) as lease:
-        store.put_new(f"_gamelake/leases/{SILVER.name}/{lease.token + 1:012d}.claim", b"{}")
+def test_vacuum_deletes_nothing_once_another_process_has_its_lease(compacted: Store) -> None:
+    with maintenance_lease(compacted, SILVER.name, LeaseTiming(renew=0.01)) as lease:
+        compacted.put_new(f"_gamelake/leases/{SILVER.name}/{lease.token + 1:012d}.claim", b"{}")
         eventually(lambda: is_lost(lease))
         with pytest.raises(LeaseLostError, match="another process has taken over"):
-            TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR).delete(lease)
+            TableVacuum(compacted, SILVER.name, datetime.now(UTC) + AN_HOUR).delete(lease)
 
-    assert sum(path.endswith(".parquet") for path in store.paths(SILVER.name)) == 6
+    assert sum(path.endswith(".parquet") for path in compacted.paths(SILVER.name)) == 6
 
 
-def test_vacuum_decides_only_after_it_has_checked_its_lease_behind_its_mark(store: Store, tables: DeltaTables) -> None:
+def test_vacuum_decides_only_after_it_has_checked_its_lease_behind_its_mark(compacted: Store) -> None:
     """A process that took the lease over before the mark was there relies on the files that it finds."""
-    for batch in range(5):
-        append(tables, store, SILVER, batch, [ANNA])
-    compact(store)
-
-    with maintenance_lease(store, SILVER.name, STALLED) as lease:
-        store.put_new(f"_gamelake/leases/{SILVER.name}/{lease.token + 1:012d}.claim", b"{}")
+    with maintenance_lease(compacted, SILVER.name, STALLED) as lease:
+        compacted.put_new(f"_gamelake/leases/{SILVER.name}/{lease.token + 1:012d}.claim", b"{}")
         with pytest.raises(LeaseLostError, match="another process has taken over"):
-            TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR).delete(lease)
+            TableVacuum(compacted, SILVER.name, datetime.now(UTC) + AN_HOUR).delete(lease)
 
-    assert may_be_vacuumed(store, SILVER.name)
-    assert sum(path.endswith(".parquet") for path in store.paths(SILVER.name)) == 6
+    assert may_be_vacuumed(compacted, SILVER.name)
+    assert sum(path.endswith(".parquet") for path in compacted.paths(SILVER.name)) == 6
 
 
 def test_the_mark_of_a_killed_vacuum_goes_with_the_second_one_after_it(store: Store, tables: DeltaTables) -> None:
@@ -180,35 +152,29 @@ def test_the_mark_of_a_killed_vacuum_goes_with_the_second_one_after_it(store: St
 
 
 @pytest.mark.parametrize("at", range(1, 20))
-def test_a_restore_relies_on_no_file_that_a_stalled_vacuum_deletes_meanwhile(
-    store: Store, tables: DeltaTables, at: int
-) -> None:
+def test_a_restore_relies_on_no_file_that_a_stalled_vacuum_deletes_meanwhile(compacted: Store, at: int) -> None:
     """The vacuum's lease is taken over while it deletes; it ends before the n-th operation of the restore."""
-    for batch in range(5):
-        append(tables, store, SILVER, batch, [ANNA])
-    compact(store)
-    holding = maintenance_lease(store, SILVER.name, STALLED)
+    holding = maintenance_lease(compacted, SILVER.name, STALLED)
     stalled = holding.__enter__()
-    begin_vacuum(store, SILVER.name, stalled)
+    begin_vacuum(compacted, SILVER.name, stalled)
     going = [
-        file for files in TableVacuum(store, SILVER.name, datetime.now(UTC) + AN_HOUR).unreferenced() for file in files
+        file
+        for files in TableVacuum(compacted, SILVER.name, datetime.now(UTC) + AN_HOUR).unreferenced()
+        for file in files
     ]
 
     def end() -> None:
         for each in going:
-            store.delete(each.file.path)
-        end_vacuum(store, SILVER.name, stalled)
+            compacted.delete(each.file.path)
+        end_vacuum(compacted, SILVER.name, stalled)
 
-    interrupted = InterruptedStore(store.location, end)
-    with (
-        maintenance_lease(store, SILVER.name, IMPATIENT) as lease,
-        suppress(RestoreError),
-    ):
+    interrupted = InterruptedStore(compacted.location, end)
+    with maintenance_lease(compacted, SILVER.name, IMPATIENT) as lease, suppress(RestoreError):
         history = TableHistory.read(interrupted, SILVER.name)
         interrupted.interrupt(at)
         TableRestore(interrupted, history, 4).commit(lease)
 
-    assert players_in(store, SILVER) == {ANNA: 5}
+    assert players_in(compacted, SILVER) == {ANNA: 5}
 
 
 def is_lost(lease: Lease) -> bool:
@@ -230,15 +196,14 @@ class TestTheJob:
         return silver
 
     def start(self, silver: Silver, *options: str, **policy: float) -> "subprocess.CompletedProcess[str]":
-        games = yaml.safe_load((REPOSITORY / "contracts/games.yaml").read_text())
+        games = yaml.safe_load(Path("contracts/games.yaml").read_text())
         games["maintenance"] |= policy
         (silver.folder / "games.yaml").write_text(yaml.safe_dump(games))
-        environment = os.environ | {
+        variables = {
             "GAMELAKE_LAKEHOUSE": silver.store.location.uri,
             "GAMELAKE_GAMES_FILE": str(silver.folder / "games.yaml"),
         }
-        command = (sys.executable, "-m", "jobs.vacuum", *options)
-        return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+        return run_job("vacuum", *options, **variables)
 
     def results(self, silver: Silver, *options: str) -> list[dict[str, Any]]:
         run = self.start(silver, *options)
@@ -307,15 +272,4 @@ class TestTheJob:
 
 
 def manifest(entry: TableFiles) -> BatchManifest:
-    return BatchManifest(
-        stream="ingest_events",
-        query_id="query",
-        generation=0,
-        batch_id=1,
-        topic="events",
-        topic_id="t",
-        written_at="2026-01-01T00:00:00Z",
-        offsets=(),
-        tables=(entry,),
-        dead_letters={},
-    )
+    return a_manifest(batch_id=1, tables=(entry,))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from gamelake.model.worker_cache import forget_all, per_worker
+from tests.support.failing import failing
 
 
 @dataclass(eq=False)
@@ -71,11 +72,8 @@ def test_the_least_recently_used_is_evicted() -> None:
 
 
 def test_an_object_that_can_not_be_made_is_made_by_the_next_task() -> None:
-    def fails() -> Connection:
-        raise OSError("refused")
-
     with pytest.raises(OSError, match="refused"):
-        per_worker(Connection, "a", fails)
+        per_worker(Connection, "a", failing(OSError("refused")))
 
     assert connected("a").to == "a"
 

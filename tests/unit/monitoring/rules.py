@@ -42,7 +42,6 @@ def rules() -> list[dict[str, Any]]:
 
 
 def alerts() -> list[Alert]:
-    """Every alert."""
     return [
         Alert(rule["alert"], rule["expr"], rule["labels"], rule["annotations"], rule.get("for", ""))
         for rule in rules()

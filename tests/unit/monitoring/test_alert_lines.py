@@ -11,6 +11,7 @@ from gamelake.model.errors import SettingsError
 from services.alert_receiver.notification import MalformedNotificationError, alert_lines
 from services.alert_receiver.server import AlertLog
 from services.alert_receiver.settings import ReceiverSettings
+from tests.support.failing import failing
 
 NOON = datetime(2026, 9, 1, 12, tzinfo=UTC)
 
@@ -113,14 +114,11 @@ def test_half_a_line_of_a_killed_receiver_does_not_swallow_the_next(tmp_path: Pa
 
 
 def test_a_full_disk_leaves_no_part_of_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: int) -> None:
-        raise OSError("No space left on device")
-
     file = tmp_path / "alerts.jsonl"
     alert_log = AlertLog(file)
     alert_log.append(["one"])
     with monkeypatch.context() as disk:
-        disk.setattr("os.fsync", full)
+        disk.setattr("os.fsync", failing(OSError("No space left on device")))
         with pytest.raises(OSError, match="No space"):
             alert_log.append(["two"])
 

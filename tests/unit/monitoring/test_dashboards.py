@@ -18,15 +18,9 @@ from tests.unit.monitoring.rules import MONITORING, REPOSITORY, alerts, read_yam
 
 PROVISIONING = GENERATED.parent / "provisioning"
 UIDS = {
-    "gamelake-kpis",
-    "gamelake-gateway",
-    "gamelake-lag",
-    "gamelake-live-ops",
-    "gamelake-pipeline",
-    "gamelake-tables",
-    "gamelake-services",
-    "gamelake-maintenance",
-}
+    "gamelake-kpis", "gamelake-gateway", "gamelake-lag", "gamelake-live-ops", "gamelake-pipeline", "gamelake-tables",
+    "gamelake-services", "gamelake-maintenance",
+}  # fmt: skip
 
 
 def panels_of(page: Page) -> list[dict[str, Any]]:

@@ -17,7 +17,6 @@ from tests.unit.monitoring.rules import MONITORING, RULE_FILES, RULE_TESTS
 
 @pytest.fixture
 def promtool(missing_service: Callable[[str], NoReturn]) -> str:
-    """The checker."""
     return shutil.which("promtool") or missing_service("promtool is not installed: it comes with Prometheus")
 
 

@@ -38,10 +38,7 @@ def with_a_sound_release(test: Test) -> Test:
             for series in test["input_series"]
             for each in (
                 {"series": with_namespace(series["series"], FAULTY), "values": series["values"]},
-                {
-                    "series": with_namespace(series["series"], SOUND),
-                    "values": as_at_the_beginning(series["values"]),
-                },
+                {"series": with_namespace(series["series"], SOUND), "values": as_at_the_beginning(series["values"])},
             )
         ],
         "promql_expr_test": [*_of_alerts(test), *_of_expressions(test)],

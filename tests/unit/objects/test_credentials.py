@@ -29,10 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_profile_has_its_keys_under_the_names_of_the_variables(file: Path) -> None:
-    assert shared_credentials(file, "default") == {
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "hid%den",
-    }
+    assert shared_credentials(file, "default") == {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hid%den"}
     assert shared_credentials(file, "other") == {
         "AWS_ACCESS_KEY_ID": "another",
         "AWS_SECRET_ACCESS_KEY": "hidden",

@@ -5,24 +5,18 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from gamelake.model.errors import LeaseHeldError, LeaseLostError
 from gamelake.objects.leases import Lease, LeaseTiming, process_has_ended, process_mark
-from gamelake.objects.store import Location, Store
+from gamelake.objects.store import Store
 from tests.support.eventually import eventually
 from tests.support.interrupted_store import InterruptedStore
 
 QUICK = LeaseTiming(renew=0.05, patience=0.5, poll=0.05)
 PATIENT = LeaseTiming(renew=0.05, patience=0.5, poll=0.05, wait=30)
 FOLDER = "_gamelake/leases/silver/chess_events"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(Location(uri=f"file://{tmp_path}"))
 
 
 def lease(store: Store, timing: LeaseTiming = QUICK) -> Lease:

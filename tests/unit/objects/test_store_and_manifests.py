@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from benchmarks.year.listings import counted_listings
 from gamelake.delta.data_files import DataFile
 from gamelake.delta.table_files import TableFiles
-from gamelake.ledger.manifests import BatchManifest, Manifests, OffsetRange
+from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.model.errors import SettingsError
 from gamelake.model.naming import Horizon
 from gamelake.objects.store import Location, Store
+from tests.support.manifests import a_manifest, offsets_of
 from tests.unit.delta.appends import a_location
 from tests.unit.properties import examples
 
@@ -105,15 +106,11 @@ def test_a_location_can_be_printed_without_its_keys() -> None:
 
 def _manifest(batch_id: int, records: int = 10, generation: int = 0) -> BatchManifest:
     file = DataFile(path="x.parquet", size=1, rows=records - 2, partition={"event_date": "2026-01-01"}, statistics="{}")
-    return BatchManifest(
+    return a_manifest(
         stream="ingest",
-        query_id="query",
         generation=generation,
         batch_id=batch_id,
-        topic="events",
-        topic_id="topic",
-        written_at="2026-01-01T00:00:00+00:00",
-        offsets=(OffsetRange(partition=0, first=0, last=records - 1, records=records),),
+        offsets=(offsets_of(0, records - 1),),
         tables=(TableFiles(table="silver/events", partition_by=("event_date",), schema="{}", files=(file, file)),),
         dead_letters={"undecodable": 2},
     )

@@ -1,9 +1,7 @@
 """A lakehouse is examined: whatever is not well is named, with what to do, and nothing else is."""
 
 import json
-import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +11,7 @@ import pytest
 from gamelake.contract.games import MaintenancePolicy
 from gamelake.ledger.generations import Generation, Generations
 from gamelake.ledger.held_tables import stream_tables
-from gamelake.ledger.manifests import BatchManifest, Manifests
+from gamelake.ledger.manifests import Manifests
 from gamelake.objects.leases import Lease, LeaseTiming
 from gamelake.objects.store import Store
 from gamelake.observability.health import (
@@ -28,9 +26,10 @@ from gamelake.observability.health import (
 )
 from gamelake.observability.retention_health import examine_backups, examine_retentions, shortest_log
 from gamelake.recovery.backup_records import BackupRecord, BackupRecords
+from tests.support.job_processes import run_job
+from tests.support.manifests import a_manifest
 from tests.support.player_tables import BRONZE, SILVER, append, store_in
 
-REPOSITORY = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 pytestmark = pytest.mark.usefixtures("checkpoints_at_once")
@@ -223,10 +222,7 @@ def test_a_killed_holder_of_a_lease_is_named(store: Store) -> None:
 def test_a_driver_whose_clock_is_wrong_is_named(
     store: Store, ahead: timedelta, verdict: HealthVerdict, found: str
 ) -> None:
-    manifest = BatchManifest(
-        stream="ingest_events", query_id="q", generation=0, batch_id=0, topic="events", topic_id="t",
-        written_at=(datetime.now(UTC) + ahead).isoformat(), offsets=(), tables=(), dead_letters={},
-    )  # fmt: skip
+    manifest = a_manifest(written_at=(datetime.now(UTC) + ahead).isoformat())
     Manifests(store, "ingest_events").settle(manifest)
 
     [finding] = examine_clocks(store)
@@ -235,14 +231,9 @@ def test_a_driver_whose_clock_is_wrong_is_named(
     assert found in finding.found
 
 
-def doctor(store: Store, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {
-        "GAMELAKE_LAKEHOUSE": store.location.uri,
-        "GAMELAKE_GAMES_FILE": "contracts/games.yaml",
-        "GAMELAKE_BOOTSTRAP_SERVERS": "",
-    }
-    command = [sys.executable, "-m", "jobs.doctor", *arguments]
-    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+def doctor(store: Store, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    variables = {"GAMELAKE_GAMES_FILE": "contracts/games.yaml", "GAMELAKE_BOOTSTRAP_SERVERS": ""}
+    return run_job("doctor", *arguments, GAMELAKE_LAKEHOUSE=store.location.uri, **variables)
 
 
 def test_the_job_ends_with_what_it_found(store: Store) -> None:

@@ -100,7 +100,6 @@ def _stored(key: str, content: bytes) -> HostileObject:
 
 
 def odd_object(key: str, number: int) -> HostileObject:
-    """An object with the odd content of some number."""
     return _stored(key, _odd_contents()[number])
 
 

@@ -18,14 +18,7 @@ from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined] # exported
 
 from gamelake.kafka import KafkaAccess
 from services.gateway import kafka_producer
-from services.gateway.authentication import (
-    KEY_HEADER,
-    SIGNATURE_HEADER,
-    TIMESTAMP_HEADER,
-    Authenticator,
-    Keyring,
-    sign,
-)
+from services.gateway.authentication import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, Authenticator, Keyring, sign
 from services.gateway.errors import EventRejection
 from services.gateway.events.batching import LoopBatcher
 from services.gateway.events.endpoint import EventsEndpoint
@@ -78,7 +71,6 @@ class _Kafka:
         self._reports: list[Callable[[], None]] = []
 
     def produce_batch(self, _topic: str, batch: Sequence[Record], on_delivery: Callable[[object, object], None]) -> int:
-        """See confluent_kafka."""
         error = "no answer" if self._unconfirmed > 0 else None
         self._unconfirmed -= 1
         if error is None:
@@ -87,7 +79,6 @@ class _Kafka:
         return len(batch)
 
     def poll(self, _seconds: float) -> int:
-        """See confluent_kafka."""
         reports, self._reports = self._reports, []
         for report in reports:
             report()

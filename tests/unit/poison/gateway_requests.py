@@ -54,7 +54,6 @@ class GatewayAttack:
 
 
 def compressed(content: bytes, encoding: str) -> bytes:
-    """Compress a body by its content encoding."""
     if encoding == "gzip":
         return gzip.compress(content, mtime=0)
     return zstandard.compress(content) if encoding == "zstd" else content
@@ -83,11 +82,9 @@ _EXPANDING: Mapping[str, Callable[[], bytes]] = {
 
 @cache
 def expanding_request(kind: str) -> HostileRequest:
-    """A request whose body expands."""
     content_type = PROTOBUF if "message" in kind else JSON
     return HostileRequest(
-        chunks=[gzip.compress(_EXPANDING[kind]())],
-        headers={"content-type": content_type, "content-encoding": "gzip"},
+        chunks=[gzip.compress(_EXPANDING[kind]())], headers={"content-type": content_type, "content-encoding": "gzip"}
     )
 
 

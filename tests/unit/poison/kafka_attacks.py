@@ -206,12 +206,7 @@ _HEADERS = st.one_of(
     st.none(), st.lists(st.tuples(st.text(max_size=8), st.one_of(st.none(), st.binary(max_size=8))), max_size=3)
 )
 HOSTILE_RECORDS = st.builds(
-    HostileRecord,
-    value=_VALUES,
-    key=_KEYS,
-    headers=_HEADERS,
-    milliseconds=_MILLISECONDS,
-    partition=st.integers(0, 1),
+    HostileRecord, value=_VALUES, key=_KEYS, headers=_HEADERS, milliseconds=_MILLISECONDS, partition=st.integers(0, 1)
 )
 HOSTILE_RULES = st.one_of(
     st.binary(max_size=40),
@@ -239,7 +234,6 @@ class _Batch:
     spark: Any = None
 
     def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
-        """See `BatchRecords`."""
         del tasks
         results = (each for records in self._batches for each in results_of(task, iter([records])))
         return [row for each in results for row in each.column("report").to_pylist()]
@@ -249,7 +243,6 @@ class _Batch:
         return [as_record_batch(partition, records) for partition, records in self.partitions.items() if records]
 
     def part(self, ranges: Sequence[PartitionRange]) -> Self:
-        """See `BatchRecords`."""
         wanted = {each.partition: each for each in ranges}
         return replace(
             self,
@@ -277,7 +270,6 @@ class _Topic(StandingTopic):
     """Holds the records that a driver is to read now."""
 
     def batch(self, planning: object, planned: object) -> object:
-        """See `SourceTopic`."""
         del planned
         return planning
 
@@ -333,11 +325,9 @@ class Stream:
         self._driver = FanOut(source, cast("Any", decider), FloodBreaker(FloodLimit(10**9, 1)), Failpoints())
 
     def save_rules(self, content: bytes) -> None:
-        """Save a file of rules."""
         (self._rules / "hostile.yaml").write_bytes(content)
 
     def remove_rules(self) -> None:
-        """Remove that file."""
         (self._rules / "hostile.yaml").unlink()
 
     def damage(self, damage: str) -> None:

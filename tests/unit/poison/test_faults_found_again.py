@@ -44,7 +44,6 @@ class Attacks:
     check: Callable[[Any, Path], None]
 
     def attack(self, case: Any) -> None:  # noqa: ANN401 # any attack
-        """Run one attack."""
         with TemporaryDirectory() as folder:
             self.check(case, Path(folder))
 
@@ -61,11 +60,7 @@ _NEW_PLAYER = [msgspec.json.encode(an_event(gamer_id="ann", **fields)) for field
 SHORTEST: Mapping[Undo, tuple[Attacks, object, str]] = {
     faults.conflicts_in_a_few_tables_only: (TOPIC, KafkaAttack(conflicts=5), "column odd is"),
     faults.unknown_schemas_without_a_budget: (TOPIC, KafkaAttack(invented=1_000), r"it took \d+\.\d s"),
-    faults.tables_that_refuse_what_is_known_only: (
-        TOPIC,
-        KafkaAttack(damage=MISSING),
-        "target_0_events|Kernel error",
-    ),
+    faults.tables_that_refuse_what_is_known_only: (TOPIC, KafkaAttack(damage=MISSING), "target_0_events|Kernel error"),
     faults.rules_in_another_encoding: (
         TOPIC,
         KafkaAttack(rules="rules: # für alle".encode("latin-1")),

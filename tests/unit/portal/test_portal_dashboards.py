@@ -10,7 +10,6 @@ PANELS = [panel for each in DASHBOARDS.values() for panel in each.panels]
 
 
 def panel(title: str) -> DashboardPanel:
-    """The first panel with a title."""
     return next(each for each in PANELS if each.title == title)
 
 

@@ -8,17 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.portal.display import (
-    NO_VALUE,
-    ColumnKind,
-    amount,
-    duration,
-    money,
-    percent,
-    short_money,
-    style_of,
-    text,
-)
+from services.portal.display import NO_VALUE, ColumnKind, amount, duration, money, percent, short_money, style_of, text
 from tests.unit.properties import examples
 
 UNITS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}

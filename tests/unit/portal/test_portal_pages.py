@@ -20,6 +20,7 @@ from services.portal.question_page import question_page
 from services.portal.questions import DuckDbQuestions, QuestionFailedError, QuestionResult, Questions
 from services.portal.settings import PortalSettings, QueryLimits
 from services.portal.templates import PortalTemplates
+from tests.support.programs import add_program
 from tests.unit.portal.portals import EVIL, OWN, QUESTION, SQL, Elements, Figures, app, get
 from tools.embedded.service import REPOSITORY
 
@@ -298,9 +299,7 @@ def test_scripts_of_the_lineage_are_named_by_their_hashes() -> None:
 def test_a_question_whose_process_ends_before_its_result_is_an_error(
     script: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "python"
-    program.write_text(f"#!/bin/bash\n{script}\n")
-    program.chmod(0o755)
+    program = add_program(tmp_path / "python", f"#!/bin/bash\n{script}\n")
     monkeypatch.setattr("services.portal.questions.sys.executable", str(program))
 
     with pytest.raises(QuestionFailedError, match=problem):
@@ -310,9 +309,7 @@ def test_a_question_whose_process_ends_before_its_result_is_an_error(
 def test_more_rows_than_are_shown_are_a_result_although_the_process_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "python"
-    program.write_text("#!/bin/bash\nwhile echo '{\"a\":1}'; do :; done\n")
-    program.chmod(0o755)
+    program = add_program(tmp_path / "python", "#!/bin/bash\nwhile echo '{\"a\":1}'; do :; done\n")
     monkeypatch.setattr("services.portal.questions.sys.executable", str(program))
 
     result = DuckDbQuestions(SQL).run(QUESTION, QueryLimits(rows=5))
@@ -323,9 +320,7 @@ def test_more_rows_than_are_shown_are_a_result_although_the_process_is_stopped(
 def test_a_question_whose_result_has_no_rows_is_a_page_that_says_so(
     portal: PortalApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "python"
-    program.write_text("#!/bin/bash\nexit 0\n")
-    program.chmod(0o755)
+    program = add_program(tmp_path / "python", "#!/bin/bash\nexit 0\n")
     monkeypatch.setattr("services.portal.questions.sys.executable", str(program))
 
     response = portal.respond("POST", "/questions/retention", OWN)

@@ -1,7 +1,7 @@
 """The first page has the figures of all games or of one; it waits for no query, and says what fails with the remedy."""
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -29,7 +29,6 @@ NO_FIGURES = Overview((), ())
 
 
 def page(portfolio: Portfolio = PORTFOLIO, game: str = "", overview: Overview = NO_FIGURES) -> str:
-    """The first page."""
     return Home(overview=overview, portfolio=portfolio, game=game).page(PortalTemplates())
 
 
@@ -144,7 +143,6 @@ def test_an_error_of_the_reading_ends_the_waiting(error: Exception) -> None:
 
 
 def stream(name: str, seconds: float | None) -> StreamFigures:
-    """A stream that runs."""
     return StreamFigures(stream=name, is_up=True, seconds_behind=seconds)
 
 
@@ -181,7 +179,3 @@ def test_the_tile_of_the_alerts_counts_them_or_says_why_they_are_unknown(case: s
     tile = alerts_tile(overview)
 
     assert (tile.value, tile.level, tile.remedy) == (value, level, remedy)
-
-
-def test_days_may_be_dates_or_their_texts() -> None:
-    assert PORTFOLIO.days[date(2026, 11, 30)].keys() == {"Archery Duel", EVIL}

@@ -26,7 +26,6 @@ NUMBERS = st.one_of(st.none(), st.integers(-(10**18), 10**18), st.floats())
 
 
 def result(columns: str, *rows: tuple[object, ...]) -> QuestionResult:
-    """A result with these columns."""
     return QuestionResult(tuple(columns.split()), rows, is_cut=False)
 
 

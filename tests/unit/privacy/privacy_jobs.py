@@ -82,7 +82,6 @@ class PrivacyJobs:
     def run(
         self, *arguments: str, job: str = "forget_player", kill: Failpoint | None = None, reported: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """Run a job to its end."""
         environment = os.environ | {
             "PYTHONPATH": str(ROOT),
             "GAMELAKE_LAKEHOUSE": f"file://{self.folder}/lake",

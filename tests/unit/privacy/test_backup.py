@@ -16,7 +16,6 @@ from tests.support.vault_keys import key_file
 
 @pytest.fixture
 def backup(tmp_path: Path, vault: SqliteVault, keys: VaultKeys) -> Path:
-    """A backup of 50 players."""
     made = [a_player(keys, f"player-{number}") for number in range(50)]
     vault.take([row for row, _ in made], [sealed(key, b"mail@example.org") for _, key in made])
     file = tmp_path / "backup"

@@ -5,7 +5,6 @@ import multiprocessing
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -29,17 +28,6 @@ from tests.support.player_tables import BRONZE, SILVER, append, players_in, stor
 
 ANNA, BEN = "a" * 32, "b" * 32
 JUST_ANNA = PlayerFilter(frozenset([ANNA]))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return store_in(tmp_path)
-
-
-@pytest.fixture
-def tables(store: Store) -> Iterator[DeltaTables]:
-    with DeltaTables(store.location) as opened:
-        yield opened
 
 
 def erase(store: Store, table: PlayerTable = SILVER, people: PlayerFilter = JUST_ANNA, run: str = "run-1") -> None:

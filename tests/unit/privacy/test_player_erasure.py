@@ -35,13 +35,9 @@ from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
 ANNA = ("--game", GAME, "--player", "anna")
 AT_ONCE = ("--purge", "--grace-seconds", "0", "--force", "--yes")
 STEPS = (
-    Failpoint.AFTER_ERASURE_REQUEST,
-    Failpoint.AFTER_FORGETTING,
-    Failpoint.AFTER_ERASED_FILES,
-    Failpoint.AFTER_ERASED_TABLE,
-    Failpoint.AFTER_PURGE_PLAN,
-    Failpoint.AFTER_PURGED_FILE,
-)
+    Failpoint.AFTER_ERASURE_REQUEST, Failpoint.AFTER_FORGETTING, Failpoint.AFTER_ERASED_FILES,
+    Failpoint.AFTER_ERASED_TABLE, Failpoint.AFTER_PURGE_PLAN, Failpoint.AFTER_PURGED_FILE,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -151,7 +147,6 @@ def test_a_purge_deletes_no_file_that_a_restore_made_live_again(jobs: PrivacyJob
         """Restores silver when the purge is about to delete its files."""
 
         def put_new(self, path: str, content: bytes) -> bool:
-            """Restore first."""
             if "/deleting/" in path and self.get(path) is None:
                 restore(jobs.store)
             return super().put_new(path, content)
@@ -264,7 +259,6 @@ def test_no_file_has_an_erased_player_though_the_gold_job_went_on(jobs: PrivacyJ
         """The gold job refreshes after each table that loses rows."""
 
         def reach(self, point: Failpoint) -> None:
-            """Refresh."""
             if point is Failpoint.AFTER_ERASED_TABLE:
                 refresh()
 

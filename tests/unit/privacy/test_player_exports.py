@@ -47,12 +47,7 @@ def test_a_persons_quarantined_rows_are_exported_with_the_rules_that_they_broke(
 
     _, *lines = [json.loads(line) for line in ended.stdout.splitlines()]
     assert lines == [
-        {
-            "gamer_id": anna,
-            "broken": ["amount_is_plausible"],
-            "row": '{"amount": 1e9}',
-            "event_date": "2026-01-01",
-        }
+        {"gamer_id": anna, "broken": ["amount_is_plausible"], "row": '{"amount": 1e9}', "event_date": "2026-01-01"}
     ]
 
 

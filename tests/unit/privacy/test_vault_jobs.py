@@ -49,12 +49,7 @@ def test_a_key_is_created_and_replaced_and_the_old_one_is_removed_when_unused(
     rotated = json.loads(run(rotate_vault_keys.main))
     run(vault_keys.main, "remove", first)
 
-    assert rotated["rotation"] == {
-        "current": second,
-        "rewrapped": 1,
-        "unreadable": [],
-        "wrapped_by": {second: 1},
-    }
+    assert rotated["rotation"] == {"current": second, "rewrapped": 1, "unreadable": [], "wrapped_by": {second: 1}}
     assert rotated["no_longer_needed"] == [first]
     row = vault.find([player.token])[player.token]
     assert VaultKeys.read(tmp_path / "vault-keys.yaml").unwrap(row).pseudonym == key.pseudonym

@@ -31,36 +31,16 @@ DOCUMENT = RULES_OF.document()
 PEOPLE = ("analyst", "analyst-archery-duel", "analyst-kart-rumble", "support", "engineer", "admin")
 MASK = mask("gamer_id")
 TABLES = (
-    "silver.events",
-    "silver.purchases",
-    "silver.kart_rumble_events",
-    "silver.archery_duel_events",
-    "silver.an_unlisted_game_events",
-    "gold.kart_rumble_player_agg",
-    "gold.archery_duel_player_agg",
-    "gold.all_player_days",
-    "gold.players",
-    "gold.versions_per_day",
-    "gold.kpi_daily",
-    "gold.live_ops_player_state",
-    "gold.quality",
-    "gold.validations",
-    "clones.one_events",
-    "bronze.events",
-    "dead_letters.events",
-    "quarantine.events",
-    "lineage.events",
-)
+    "silver.events", "silver.purchases", "silver.kart_rumble_events", "silver.archery_duel_events",
+    "silver.an_unlisted_game_events", "gold.kart_rumble_player_agg", "gold.archery_duel_player_agg",
+    "gold.all_player_days", "gold.players", "gold.versions_per_day", "gold.kpi_daily", "gold.live_ops_player_state",
+    "gold.quality", "gold.validations", "clones.one_events", "bronze.events", "dead_letters.events",
+    "quarantine.events", "lineage.events",
+)  # fmt: skip
 KART_RUMBLE = {
-    "silver.events",
-    "silver.purchases",
-    "silver.kart_rumble_events",
-    "gold.kart_rumble_player_agg",
-    "gold.all_player_days",
-    "gold.players",
-    "gold.kpi_daily",
-    "gold.live_ops_player_state",
-}
+    "silver.events", "silver.purchases", "silver.kart_rumble_events", "gold.kart_rumble_player_agg",
+    "gold.all_player_days", "gold.players", "gold.kpi_daily", "gold.live_ops_player_state",
+}  # fmt: skip
 READABLE = {
     "analyst": {table for table in TABLES if table.startswith(("silver.", "gold.", "clones."))},
     "analyst-kart-rumble": KART_RUMBLE,

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gamelake.model.errors import StartupError
 from services.provision.certificates import CertificateDirectory
 from services.provision.provisioning import ChangeLog
+from tests.support.failing import failing
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SERVICES, CLIENTS = ("kafka", "object-store"), ("operator",)
@@ -158,11 +159,8 @@ def test_a_renewal_on_a_full_disk_leaves_the_certificates_as_they_were(
 ) -> None:
     before = directory.contents()
 
-    def write_nothing(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as full:
-        full.setattr(Path, "write_bytes", write_nothing)
+        full.setattr(Path, "write_bytes", failing(OSError(errno.ENOSPC, "No space left on device")))
         with pytest.raises(OSError, match="No space"):
             directory.update(renew=True)
 

@@ -21,13 +21,11 @@ class Connections(PoolManager):
         self._response = status, content_type, body
 
     def urlopen(self, *_: object, **__: object) -> HTTPResponse:
-        """The response."""
         status, content_type, body = self._response
         return HTTPResponse(body.encode(), {"Content-Type": content_type}, status, preload_content=True)
 
 
 def rejecting(monkeypatch: pytest.MonkeyPatch, status: int, content_type: str, body: str) -> ObjectStoreAdmin:
-    """The administration of such a store."""
     connections = Connections(status, content_type, body)
     monkeypatch.setattr(object_store, "PoolManager", lambda **_: connections)
     return ObjectStoreAdmin("http://object-store:9000", Credentials("root", "secret-of-a-test"))

@@ -9,6 +9,7 @@ from gamelake.model.errors import SettingsError
 from services.provision.object_store import read_key
 from services.provision.provisioning import ChangeLog, ServiceRefusedError, ServiceUnavailableError, wait_for
 from services.provision.settings import BucketsSettings, SubjectsSettings, TopicsSettings
+from tests.support.failing import failing
 
 
 class Starting:
@@ -43,11 +44,8 @@ def test_a_timeout_names_the_service_and_the_next_command() -> None:
 
 
 def test_a_refusal_is_not_waited_for() -> None:
-    def refuse() -> None:
-        raise ServiceRefusedError("no")
-
     with pytest.raises(ServiceRefusedError):
-        wait_for("kafka", refuse, timedelta(days=1))
+        wait_for("kafka", failing(ServiceRefusedError("no")), timedelta(days=1))
 
 
 def test_a_run_prints_its_changes() -> None:

@@ -35,7 +35,6 @@ def a_rule(name: str = "paid", expect: str = "amount >= 0", **changes: object) -
 
 
 def written(folder: Path, *rules: Mapping[str, object], file: str = "rules.yaml") -> Path:
-    """A folder with a file of rules."""
     folder.mkdir(exist_ok=True)
     (folder / file).write_text(yaml.safe_dump({"rules": list(rules)}, sort_keys=False))
     return folder
@@ -52,5 +51,4 @@ def checked(folder: Path, *rules: Mapping[str, object], columns: pa.Schema = COL
 
 
 def some_rows(rows: Sequence[Mapping[str, object]], schema: pa.Schema = COLUMNS) -> pa.RecordBatch:
-    """Rows of a batch."""
     return pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=schema)

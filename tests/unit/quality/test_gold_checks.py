@@ -5,7 +5,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from deltalake import write_deltalake
 
 from gamelake.contract.aggregates import AggregateSpec
@@ -14,7 +13,7 @@ from gamelake.ledger.holds import holds
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.naming import game_table
-from gamelake.objects.store import Location, Store
+from gamelake.objects.store import Store
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.quality.check_findings import Bounds, CheckStatus
 from gamelake.quality.gold_check import GOLD_CHECK, GoldCheck
@@ -31,11 +30,6 @@ DAY, LATER = date(2026, 1, 1), date(2026, 1, 8)
 NOW = datetime(2026, 1, 9, 6, tzinfo=UTC)
 CONTRACT = load_gold(Path("contracts/games.yaml"))
 SILVER, PLAYERS = game_table("chess"), "gold/chess_player_agg"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(Location(uri=tmp_path.as_uri()))
 
 
 def append(store: Store, count: int = 20, name: str = "level_completed") -> None:

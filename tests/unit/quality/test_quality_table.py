@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from gamelake.ledger.manifests import BatchManifest, Judged, Manifests, OffsetRange, RuleCount
+from gamelake.ledger.manifests import Judged, Manifests, RuleCount
 from gamelake.model.naming import QUALITY
 from gamelake.objects.store import Location, Store
 from gamelake.quality.daily import QualityTable, store_rules
 from gamelake.quality.rules import RuleSet
+from tests.support.manifests import a_manifest, offsets_of
 from tests.unit.quality.rules_and_rows import a_rule, loaded
 
 
@@ -29,17 +30,11 @@ def _batch(store: Store, rules: RuleSet, number: int, *, stream: str = "s", day:
         for rule in rules.rules[:1]
     )
     rows = {"chess": 10, "pool": 5} if rules.rules else {}
-    manifest = BatchManifest(
+    manifest = a_manifest(
         stream=stream,
-        query_id="q",
-        generation=0,
         batch_id=number,
-        topic="t",
-        topic_id="i",
         written_at=f"{day}T12:00:00+00:00",
-        offsets=(OffsetRange(partition=0, first=0, last=0, records=1),),
-        tables=(),
-        dead_letters={},
+        offsets=(offsets_of(0, 0),),
         judged=Judged(rules=rules.fingerprint, rows=rows, counts=counts),
     )
     Manifests(store, stream).settle(manifest)

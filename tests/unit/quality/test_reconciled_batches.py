@@ -4,26 +4,22 @@ from datetime import date
 from pathlib import Path
 
 from gamelake.ledger.coordinates import CoordinateRange
-from gamelake.ledger.manifests import BatchManifest, FilesTaken, Judged, Manifests, OffsetRange
+from gamelake.ledger.manifests import FilesTaken, Judged, Manifests
 from gamelake.objects.store import Location, Store
 from gamelake.observability.hop_accounts import batches_since
 from gamelake.quality.suites.lost_records import BatchCoordinates
+from tests.support.manifests import a_manifest, offsets_of
 
 DAY = date(2026, 1, 8)
 
 
 def _settle(store: Store, batch_id: int, written_at: str, files: FilesTaken | None = None) -> None:
     stream = "ingest_files" if files else "ingest_events"
-    manifest = BatchManifest(
+    manifest = a_manifest(
         stream=stream,
-        query_id="query",
-        generation=0,
         batch_id=batch_id,
-        topic="events",
-        topic_id="topic",
         written_at=written_at,
-        offsets=(OffsetRange(partition=1, first=10, last=19, records=10),),
-        tables=(),
+        offsets=(offsets_of(10, 19, partition=1),),
         dead_letters={"bad_framing": 4},
         duplicates={"chess": 2},
         judged=Judged(dropped={"too_old": 1}),

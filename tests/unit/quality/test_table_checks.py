@@ -11,16 +11,11 @@ from deltalake import DeltaTable, write_deltalake
 from gamelake.delta.log.checkpoints import CHECKPOINT_EVERY
 from gamelake.delta.log.codec import LOG_FOLDER
 from gamelake.model.naming import SILVER_EVENTS, TABLE_CHECKS, game_table
-from gamelake.objects.store import Location, Store
+from gamelake.objects.store import Store
 from gamelake.quality.check_findings import CheckStatus, TableFinding, write_findings
 from gamelake.quality.table_checks import GameChecks, stability
 
 DAY = date(2026, 1, 8)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(Location(uri=tmp_path.as_uri()))
 
 
 def _events(day: date, count: int, **changes: object) -> list[dict[str, object]]:

@@ -1,11 +1,9 @@
 """A clone equals its source, copies no data, lives until it is dropped, and keeps no erased player."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +18,17 @@ from gamelake.delta.log.codec import entry_path, live_files
 from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.ledger.clones import Clone, CloneError, CloneKind, Clones
 from gamelake.ledger.reconciliation import reconcile
-from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum, Vacuumed
 from gamelake.objects.store import Store
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.recovery.cloning import Cloning, tables_of
 from gamelake.scans.datasets import dataset
 from gamelake.scans.player_rows import PlayerFilter, player_tables
-from tests.support.player_tables import SILVER, append, players_in, store_in
+from tests.support.job_processes import run_job
+from tests.support.player_tables import SILVER, append, compact, players_in, store_in
 from tests.unit.privacy.privacy_jobs import GAME, PrivacyJobs
 
 ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32
-REPOSITORY = Path(__file__).parents[3]
 NAME, CLONE = SILVER.name, "clones/before_kart_rumble_events"
 KINDS = pytest.mark.parametrize("kind", list(CloneKind))
 
@@ -61,10 +58,6 @@ def players_of_clone(store: Store, name: str = CLONE) -> list[str]:
     found = QueryBuilder().register("t", handle).execute("SELECT gamer_id FROM t").read_all()
     assert sorted(pa.table(found)["gamer_id"].to_pylist()) == sorted(ours)
     return sorted(ours)
-
-
-def compact(store: Store) -> None:
-    TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
 
 
 def vacuum(store: Store) -> Vacuumed:
@@ -285,9 +278,7 @@ def test_what_can_not_be_cloned_is_refused_with_its_reason(
 
 
 def job(lakehouse: str, *options: str) -> "subprocess.CompletedProcess[str]":
-    command = (sys.executable, "-m", "jobs.clone", *options)
-    environment = os.environ | {"GAMELAKE_LAKEHOUSE": lakehouse}
-    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    return run_job("clone", *options, GAMELAKE_LAKEHOUSE=lakehouse)
 
 
 def result(lakehouse: str, *options: str) -> Any:  # noqa: ANN401 # a job's JSON

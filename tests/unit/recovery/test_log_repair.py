@@ -1,11 +1,9 @@
 """A damaged log entry is written again from its batch's manifest, and from nothing else."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,24 +13,27 @@ from gamelake.delta.log.codec import entry_path
 from gamelake.delta.tables import DeltaTables
 from gamelake.ledger.generations import Generation, Generations
 from gamelake.ledger.held_tables import stream_tables
-from gamelake.ledger.manifests import BatchManifest, Manifests, OffsetRange
-from gamelake.maintenance.compaction import CompactionRule, TableCompaction
+from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.objects.store import Store
 from gamelake.recovery.log_repair import LogRepair, RepairError
-from tests.support.player_tables import SILVER, an_entry, players_in, store_in
+from tests.support.job_processes import run_job
+from tests.support.manifests import a_manifest, offsets_of
+from tests.support.player_tables import SILVER, an_entry, compact, players_in, store_in
 
-REPOSITORY = Path(__file__).parents[3]
 NAME, STREAM = SILVER.name, "ingest_events"
 PLAYERS = [letter * 32 for letter in "abcde"]
 LONG_AGO = datetime.now(UTC) - timedelta(hours=1)
 
 
 def decide(store: Store, batch: int, player: str, at: datetime = LONG_AGO) -> BatchManifest:
-    manifest = BatchManifest(
-        stream=STREAM, query_id="query", generation=0, batch_id=batch, topic="events", topic_id="t",
-        written_at=at.isoformat(), offsets=(OffsetRange(partition=0, first=batch, last=batch, records=1),),
-        tables=(an_entry(store, SILVER, [player]),), dead_letters={},
-    )  # fmt: skip
+    manifest = a_manifest(
+        stream=STREAM,
+        batch_id=batch,
+        topic_id="t",
+        written_at=at.isoformat(),
+        offsets=(offsets_of(batch, batch),),
+        tables=(an_entry(store, SILVER, [player]),),
+    )
     return Manifests(store, STREAM).settle(manifest)
 
 
@@ -103,7 +104,7 @@ def test_a_whole_log_is_left_alone(store: Store) -> None:
 
 
 def test_what_was_no_batch_is_refused(store: Store) -> None:
-    TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+    compact(store)
     store.put(entry_path(NAME, 5), b"{")
 
     with pytest.raises(RepairError, match="entry without a batch has no manifest"):
@@ -115,7 +116,7 @@ def test_what_was_no_batch_is_refused(store: Store) -> None:
 def test_a_batch_that_is_being_committed_is_not_taken_for_the_one_that_is_missing(
     store: Store, tables: DeltaTables, skew: timedelta
 ) -> None:
-    TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
+    compact(store)
     store.put(entry_path(NAME, 5), b"{")
     young = decide(store, 5, "f" * 32, at=datetime.now(UTC) + skew)
     waited: list[float] = []
@@ -153,9 +154,7 @@ def test_the_job_says_first_what_it_would_write(store: Store) -> None:
     store.put(entry_path(NAME, 3), b"")
 
     def repair_log(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"GAMELAKE_LAKEHOUSE": store.location.uri}
-        command = [sys.executable, "-m", "jobs.repair_log", NAME, *arguments]
-        return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+        return run_job("repair_log", NAME, *arguments, GAMELAKE_LAKEHOUSE=store.location.uri)
 
     planned = json.loads(repair_log("--dry-run").stdout)
     assert store.get(entry_path(NAME, 3)) == b""

@@ -1,10 +1,7 @@
 """One game's rows are restored in the table of all games; those of the others stay, whatever happened in between."""
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,13 +11,14 @@ from gamelake.contract.games import GamesContract, GameSpec, UnlistedGames
 from gamelake.delta.log.table_log import TableLog
 from gamelake.delta.rewrites import maintenance_lease
 from gamelake.delta.tables import open_table
-from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.naming import SILVER_EVENTS, game_table
 from gamelake.privacy.erasure_records import ErasureRecords, PlannedFiles, PurgePlan
 from gamelake.recovery.game_titles import RestoredTitles
 from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from tests.support.eventually import eventually
+from tests.support.job_processes import run_job
+from tests.support.player_tables import compact
 from tests.support.silver_events import BEGINNING, Event, Silver
 
 ARCHERY, BINGO = "Archery", "Bingo"
@@ -87,9 +85,7 @@ def test_they_come_back_when_the_game_is_set_forth_again(silver: Silver) -> None
 
 
 def test_a_compaction_in_between_changes_nothing(silver: Silver) -> None:
-    TableCompaction(
-        silver.location, SILVER_EVENTS, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
-    )()
+    compact(silver.store, SILVER_EVENTS)
     silver.append([Event(at=BEGINNING, game=BINGO, gamer=f"{BINGO}-3")])
 
     restored(silver, 1)
@@ -145,13 +141,8 @@ def test_the_job_removes_no_row_of_a_game_that_was_written_to_anothers_table(tmp
     games = tmp_path / "games.yaml"
     games.write_text("games:\n  - {name: archery, match: [Archery]}\n  - {name: bingo, match: [Bingo]}\n")
 
-    subprocess.run(
-        (sys.executable, "-m", "jobs.restore", "--game", "archery", "--time", good.isoformat(), "--yes"),
-        cwd=Path(__file__).parents[3],
-        env=os.environ | {"GAMELAKE_LAKEHOUSE": silver.location.uri, "GAMELAKE_GAMES_FILE": str(games)},
-        check=True,
-        capture_output=True,
-    )
+    variables = {"GAMELAKE_LAKEHOUSE": silver.location.uri, "GAMELAKE_GAMES_FILE": str(games)}
+    run_job("restore", "--game", "archery", "--time", good.isoformat(), "--yes", **variables).check_returncode()
 
     assert Counter(silver.table(SILVER_EVENTS)["game_name"].to_pylist()) == {ARCHERY: 1, BINGO: 2}
     assert silver.table(game_table("archery"))["game_name"].to_pylist() == [ARCHERY]

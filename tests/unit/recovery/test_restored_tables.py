@@ -1,12 +1,9 @@
 """A table is restored while the stream continues: the dry run shows what changes; no row is lost or duplicated."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from deltalake import DeltaTable
@@ -15,7 +12,6 @@ from gamelake.delta.appends import BatchTransaction
 from gamelake.delta.log.table_log import TableLog
 from gamelake.delta.rewrites import maintenance_lease
 from gamelake.delta.tables import CommitOutcome, DeltaTables, open_table
-from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.maintenance.vacuum import TableVacuum
 from gamelake.model.errors import TransientError
 from gamelake.objects.store import Store
@@ -24,16 +20,11 @@ from gamelake.recovery.restore import RestoredTable, TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.scans.player_rows import PlayerFilter
 from tests.support.eventually import eventually
-from tests.support.player_tables import BRONZE, SILVER, add_stream, an_entry, append, players_in, store_in
+from tests.support.job_processes import run_job
+from tests.support.player_tables import BRONZE, SILVER, add_stream, an_entry, append, compact, players_in
 
 ANNA, BEN, CARL = "a" * 32, "b" * 32, "c" * 32
-REPOSITORY = Path(__file__).parents[3]
 NAME = SILVER.name
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return store_in(tmp_path)
 
 
 @pytest.fixture
@@ -48,10 +39,6 @@ def tables(store: Store) -> Iterator[DeltaTables]:
 def restore(store: Store, version: int) -> RestoredTable:
     with maintenance_lease(store, NAME) as lease:
         return TableRestore(store, TableHistory.read(store, NAME), version).commit(lease)
-
-
-def compact(store: Store) -> None:
-    TableCompaction(store.location, NAME, CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22)))()
 
 
 @pytest.mark.parametrize(
@@ -221,6 +208,4 @@ def test_what_can_not_be_done_is_refused_with_its_reason(
 
 
 def job(store: Store, *options: str) -> "subprocess.CompletedProcess[str]":
-    command = (sys.executable, "-m", "jobs.restore", *options)
-    environment = os.environ | {"GAMELAKE_LAKEHOUSE": store.location.uri}
-    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    return run_job("restore", *options, GAMELAKE_LAKEHOUSE=store.location.uri)

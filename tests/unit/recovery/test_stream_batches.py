@@ -1,6 +1,5 @@
 """A batch is named by its stream and its id, and its records are found by its manifest."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,11 +8,12 @@ import pytest
 from gamelake.delta.appends import BatchTransaction
 from gamelake.delta.tables import DeltaTables
 from gamelake.ledger.coordinates import CoordinateRange
-from gamelake.ledger.manifests import BatchManifest, FilesTaken, Manifests, OffsetRange
+from gamelake.ledger.manifests import FilesTaken, Manifests
 from gamelake.ledger.replay_manifests import ReplayManifest, ReplayManifests
 from gamelake.objects.store import Store
 from gamelake.recovery.stream_batches import StreamBatches
 from gamelake.recovery.table_history import RestoreError, TableHistory
+from tests.support.manifests import a_manifest, offsets_of
 from tests.support.player_tables import SILVER, add_stream, an_entry, entry_of, store_in
 
 EVENTS, FILES = "ingest_events", "ingest_files"
@@ -35,12 +35,6 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-@pytest.fixture
-def tables(store: Store) -> Iterator[DeltaTables]:
-    with DeltaTables(store.location) as opened:
-        yield opened
-
-
 def append(tables: DeltaTables, store: Store, *transactions: tuple[str, int]) -> None:
     for application, batch in transactions:
         tables.append(an_entry(store, SILVER, [f"{application}/{batch}"]), BatchTransaction(application, batch))
@@ -53,18 +47,13 @@ def before(store: Store, batch: int, stream: str | None = None) -> int:
 
 
 def settle(store: Store, stream: str, batch: int, offsets: tuple[int, int], files: FilesTaken | None = None) -> None:
-    first, last = offsets
-    manifest = BatchManifest(
+    manifest = a_manifest(
         stream=stream,
         query_id=stream.removeprefix("ingest_"),
-        generation=0,
         batch_id=batch,
         topic=stream,
         topic_id="id",
-        written_at="2026-01-08T10:00:00+00:00",
-        offsets=(OffsetRange(partition=0, first=first, last=last, records=last - first + 1),),
-        tables=(),
-        dead_letters={},
+        offsets=(offsets_of(*offsets),),
         files=files,
     )
     Manifests(store, stream).settle(manifest)

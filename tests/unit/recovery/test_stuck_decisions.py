@@ -10,8 +10,6 @@ import pyarrow as pa
 import pytest
 
 from gamelake.delta.appends import BatchTransaction
-from gamelake.delta.columns import delta_schema_json
-from gamelake.delta.data_files import write_rows
 from gamelake.delta.table_files import TableFiles
 from gamelake.delta.tables import DeltaTables, open_table
 from gamelake.ledger.held_tables import stream_tables
@@ -24,7 +22,8 @@ from gamelake.recovery.replay.runs import replay_run
 from gamelake.recovery.stuck_decisions import StuckDecisions
 from gamelake.streaming.driver.runner import finish_last_batch
 from gamelake.streaming.driver.stream import Stream
-from tests.unit.streaming.streams import TOPIC, TOPIC_ID, location_of
+from tests.support.manifests import files_of
+from tests.unit.streaming.streams import TOPIC, TOPIC_ID
 from tests.unit.streaming.streams import decide as settle
 
 TABLE, OTHER = "silver/chess_events", "silver/events"
@@ -34,14 +33,7 @@ def entry(store: Store, table: str, *events: str, **score: pa.DataType) -> Table
     """A file of a table with these events, and perhaps a column `score`."""
     columns = {"event_id": pa.array(events, pa.string())}
     columns |= {name: pa.array(list(range(len(events)))).cast(kind) for name, kind in score.items()}
-    rows = pa.table(columns)
-    file = write_rows(store, table, rows, {})
-    return TableFiles(table=table, partition_by=(), schema=delta_schema_json(rows.schema), files=(file,))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(location_of(tmp_path))
+    return files_of(store, table, pa.table(columns))
 
 
 @pytest.fixture

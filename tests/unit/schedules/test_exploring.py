@@ -30,8 +30,6 @@ RULE = CompactionRule(target_bytes=10**6, hot_files=1, today=date(2026, 11, 22))
 
 
 def counting(increment: Callable[[Store], None], processes: int = 2) -> Case:
-    """Processes that each increment a counter in the store."""
-
     def case(world: World) -> Callable[[], None]:
         store = ScheduledStore(MemoryStore(lambda: world.now))
         store.plain.put(f"{COUNTER}/0", b"")

@@ -11,7 +11,7 @@ from gamelake.delta import appends, commits, tables
 from gamelake.delta.log.codec import Action, encode_entry, entry_path, entry_versions
 from gamelake.delta.table_files import TableFiles
 from gamelake.ledger.held_tables import stream_tables
-from gamelake.ledger.manifests import BatchManifest, OffsetRange
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.errors import GamelakeError
 from gamelake.objects.store import Store
 from gamelake.streaming.driver import batch_commits
@@ -22,6 +22,7 @@ from tests.explorer.exploring import Case, effort, exhaustive, explore, sampled
 from tests.explorer.simulation import simulate
 from tests.explorer.tables import Lake, prepared, rows_in
 from tests.explorer.world import Faults, ReplyLostError, World
+from tests.support.manifests import a_manifest, offsets_of
 from tests.support.player_tables import SILVER, an_entry
 
 STREAM, BATCHES, RESTARTS = "ingest_events", 3, 6
@@ -51,18 +52,7 @@ def commit(store: Store, action: Action) -> None:
 
 
 def decided(batch: int, entry: TableFiles) -> BatchManifest:
-    return BatchManifest(
-        stream=STREAM,
-        query_id="query",
-        generation=0,
-        batch_id=batch,
-        topic="events",
-        topic_id="topic-1",
-        written_at="2026-01-01T00:00:00+00:00",
-        offsets=(OffsetRange(partition=0, first=batch, last=batch, records=1),),
-        tables=(entry,),
-        dead_letters={},
-    )
+    return a_manifest(stream=STREAM, batch_id=batch, offsets=(offsets_of(batch, batch),), tables=(entry,))
 
 
 def drive(store: Store, plain: Store, batches: list[BatchManifest]) -> None:

@@ -16,7 +16,6 @@ from tests.explorer.world import Faults, World
 
 @pytest.fixture(autouse=True)
 def lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """The lakehouse of each run."""
     return simulated_lake(monkeypatch)
 
 

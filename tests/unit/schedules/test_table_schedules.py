@@ -51,7 +51,6 @@ EXPECTED = (GamelakeError, ReplyLostError)
 
 @pytest.fixture(autouse=True)
 def lake(monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """The lakehouse of each run."""
     simulate(monkeypatch, appends, commits, compaction, delta_log, leases, rewrites, tables)
     modules = (clones, cloning, compaction, erasure, lake_erasure, restore, row_eraser, rewrites, tables, vacuuming)
     lake = Lake(monkeypatch, *modules)

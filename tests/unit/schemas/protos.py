@@ -33,7 +33,6 @@ class FakeRegistry:
     asked: list[int] = field(default_factory=list)
 
     def source(self, schema_id: int) -> SchemaSource:
-        """Answer as `Registry` does."""
         self.asked.append(schema_id)
         if self.is_down:
             raise RegistryUnavailableError("the registry can't be reached")
@@ -72,6 +71,16 @@ def varint(number: int) -> bytes:
         rest.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes([*rest, number])
+
+
+def a_number(field: int, value: int) -> bytes:
+    """Encode a field that is a number."""
+    return varint(field << 3) + varint(value)
+
+
+def sized(field: int, content: bytes) -> bytes:
+    """Encode a field that has a length: a text, a message, or a list of numbers."""
+    return varint(field << 3 | 2) + varint(len(content)) + content
 
 
 def frame(schema_id: int, body: bytes, *index: int) -> bytes:

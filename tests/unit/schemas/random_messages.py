@@ -93,11 +93,6 @@ _MEANINGFUL: dict[str, st.SearchStrategy[dict[str, int]]] = {
     "google.protobuf.Duration": _durations(),
     "google.type.Date": st.dates().map(lambda day: {"year": day.year, "month": day.month, "day": day.day}),
     "google.type.TimeOfDay": st.fixed_dictionaries(
-        {
-            "hours": st.integers(0, 23),
-            "minutes": st.integers(0, 59),
-            "seconds": st.integers(0, 59),
-            "nanos": _NANOS,
-        }
+        {"hours": st.integers(0, 23), "minutes": st.integers(0, 59), "seconds": st.integers(0, 59), "nanos": _NANOS}
     ),
 }

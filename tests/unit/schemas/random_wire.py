@@ -8,19 +8,13 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import strategies as st
 
 from tests.unit.schemas.expected_columns import Field
-from tests.unit.schemas.protos import varint
+from tests.unit.schemas.protos import sized, varint
 
 _VARINT, _FIXED64, _LENGTH, _START, _END, _FIXED32 = range(6)
 _VARINTS = {
-    FieldDescriptor.TYPE_INT32,
-    FieldDescriptor.TYPE_INT64,
-    FieldDescriptor.TYPE_UINT32,
-    FieldDescriptor.TYPE_UINT64,
-    FieldDescriptor.TYPE_SINT32,
-    FieldDescriptor.TYPE_SINT64,
-    FieldDescriptor.TYPE_BOOL,
-    FieldDescriptor.TYPE_ENUM,
-}
+    FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_UINT64,
+    FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_BOOL, FieldDescriptor.TYPE_ENUM,
+}  # fmt: skip
 _WIRE = (
     dict.fromkeys(_VARINTS, _VARINT)
     | dict.fromkeys(
@@ -80,17 +74,17 @@ def _part(draw: st.DrawFn, field: Field, depth: int, cut: bool) -> bytes:
         inner = draw(_bodies(field.message_type, depth + 1, cut))
         return varint(field.number << 3 | _START) + inner + varint(field.number << 3 | _END)
     if field.message_type is not None:
-        return _length(field.number, draw(_bodies(field.message_type, depth + 1, cut)))
+        return sized(field.number, draw(_bodies(field.message_type, depth + 1, cut)))
     if field.type in (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES):
         texts = _TEXTS | _NOT_UTF_8 if field.type == FieldDescriptor.TYPE_BYTES else _TEXTS
-        return _length(field.number, draw(texts))
+        return sized(field.number, draw(texts))
     kind = _WIRE[field.type]
     value = _FIXED[kind] if kind in _FIXED else _varints(field)
     if field.is_repeated and draw(st.booleans()):
         joined = b"".join(draw(st.lists(value, max_size=3)))
         if cut and draw(st.booleans()):
             joined = joined[:-1]
-        return _length(field.number, joined)
+        return sized(field.number, joined)
     return varint(field.number << 3 | kind) + draw(value)
 
 
@@ -121,7 +115,3 @@ def _unknown(draw: st.DrawFn, number: int, but: set[int] = frozenset()) -> bytes
         _FIXED32: b"\1" * 4,
     }[kind]
     return varint(number << 3 | kind) + content
-
-
-def _length(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | _LENGTH) + varint(len(content)) + content

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from gamelake.schemas.decoder import MessageDecoder
-from tests.unit.schemas.protos import decoder_of, varint
+from tests.unit.schemas.protos import a_number, decoder_of, sized
 
 _TEXT = """
 syntax = "proto3";
@@ -28,20 +28,12 @@ message Inner {
 """
 
 
-def _number(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return varint(field << 3 | 2) + varint(len(value)) + value
-
-
 def _entry(field: int, key: bytes, value: int) -> bytes:
-    return _bytes(field, _bytes(1, key) + _number(2, value))
+    return sized(field, sized(1, key) + a_number(2, value))
 
 
-_TWO_MEMBERS = _number(2, 1) + _bytes(3, b"last")
-_TWO_KEYS = _bytes(1, _number(1, 1) + _bytes(2, b"a")) + _bytes(1, _number(1, 1) + _bytes(2, b"b"))
+_TWO_MEMBERS = a_number(2, 1) + sized(3, b"last")
+_TWO_KEYS = sized(1, a_number(1, 1) + sized(2, b"a")) + sized(1, a_number(1, 1) + sized(2, b"b"))
 _LAST: dict[str, object] = {"flags": [], "left": None, "right": "last"}
 _ONE = {"flags": [(True, "b")], "left": None, "right": None}
 _CASES = [
@@ -51,16 +43,12 @@ _CASES = [
         b"".join(_entry(2, b"%d" % key, key) for key in range(40)) + _entry(2, b"5", 0),
         {(str(key), 0 if key == 5 else key) for key in range(40)},
     ),
-    ("left", _number(3, 1) + _bytes(4, b"last"), None),
-    ("right", _bytes(4, b"first") + _number(3, 1), None),
-    ("inner", _bytes(6, _TWO_MEMBERS), _LAST),
-    ("inner", _bytes(6, _TWO_KEYS), _ONE),
-    (
-        "several",
-        _bytes(7, b"") + _bytes(7, _TWO_MEMBERS) + _bytes(7, _TWO_KEYS),
-        [_LAST | {"right": None}, _LAST, _ONE],
-    ),
-    ("named", _bytes(8, _number(1, 3) + _bytes(2, _TWO_KEYS)), [(3, _ONE)]),
+    ("left", a_number(3, 1) + sized(4, b"last"), None),
+    ("right", sized(4, b"first") + a_number(3, 1), None),
+    ("inner", sized(6, _TWO_MEMBERS), _LAST),
+    ("inner", sized(6, _TWO_KEYS), _ONE),
+    ("several", sized(7, b"") + sized(7, _TWO_MEMBERS) + sized(7, _TWO_KEYS), [_LAST | {"right": None}, _LAST, _ONE]),
+    ("named", sized(8, a_number(1, 3) + sized(2, _TWO_KEYS)), [(3, _ONE)]),
 ]
 
 
@@ -71,9 +59,9 @@ def decoder() -> MessageDecoder:
 
 @pytest.mark.parametrize(("column", "body", "value"), _CASES)
 def test_the_last_value_counts(column: str, body: bytes, value: object, decoder: MessageDecoder) -> None:
-    good = _number(1, 7) + _entry(2, b"k", 1) + _entry(2, b"j", 1) + _number(3, 1)
+    good = a_number(1, 7) + _entry(2, b"k", 1) + _entry(2, b"j", 1) + a_number(3, 1)
 
-    rows, columns = decoder.decode(pa.array([good, body + _number(1, 8), good, b"\xff", body, good], pa.binary()))
+    rows, columns = decoder.decode(pa.array([good, body + a_number(1, 8), good, b"\xff", body, good], pa.binary()))
 
     assert rows.tolist() == [0, 1, 2, 4, 5]
     found = columns.column(column).to_pylist()
@@ -101,22 +89,22 @@ message Event {
 message Inner { int32 number = 1; google.protobuf.Timestamp moment = 2; }
 """
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MOMENT = _number(1, 5), _number(2, 7_000)
+_MOMENT = a_number(1, 5), a_number(2, 7_000)
 _TIME = _EPOCH + timedelta(seconds=5, microseconds=7)
-_KEY = _bytes(1, b"k")
+_KEY = sized(1, b"k")
 _MERGED_CASES = [
-    ("moment", _bytes(2, _MOMENT[0]) + _bytes(2, _MOMENT[1]), _TIME),
+    ("moment", sized(2, _MOMENT[0]) + sized(2, _MOMENT[1]), _TIME),
     # Another wire type than declared is an unknown field.
-    ("moment", _bytes(2, _MOMENT[0]) + _bytes(2, _bytes(1, b"k") + _MOMENT[1]), _TIME),
-    ("lasted", _bytes(3, _MOMENT[0]) + _bytes(3, _MOMENT[1]), 5_000_007),
-    ("wrapped", _bytes(4, _number(1, 5)) + _bytes(4, b""), 5),
-    ("again", _bytes(5, _number(1, 1)) + _bytes(5, _bytes(3, b"")), _number(1, 1) + _bytes(3, b"")),
-    ("moments", _bytes(6, _KEY + _bytes(2, _MOMENT[0]) + _bytes(2, _MOMENT[1])), [("k", _TIME)]),
-    ("moments", _bytes(6, _KEY), [("k", _EPOCH)]),
-    ("inners", _bytes(7, _KEY), [("k", {"number": 0, "moment": None})]),
+    ("moment", sized(2, _MOMENT[0]) + sized(2, sized(1, b"k") + _MOMENT[1]), _TIME),
+    ("lasted", sized(3, _MOMENT[0]) + sized(3, _MOMENT[1]), 5_000_007),
+    ("wrapped", sized(4, a_number(1, 5)) + sized(4, b""), 5),
+    ("again", sized(5, a_number(1, 1)) + sized(5, sized(3, b"")), a_number(1, 1) + sized(3, b"")),
+    ("moments", sized(6, _KEY + sized(2, _MOMENT[0]) + sized(2, _MOMENT[1])), [("k", _TIME)]),
+    ("moments", sized(6, _KEY), [("k", _EPOCH)]),
+    ("inners", sized(7, _KEY), [("k", {"number": 0, "moment": None})]),
     (
         "several",
-        _bytes(8, b"") + _bytes(8, _number(1, 3) + _bytes(2, _MOMENT[0]) + _bytes(2, _MOMENT[1])),
+        sized(8, b"") + sized(8, a_number(1, 3) + sized(2, _MOMENT[0]) + sized(2, _MOMENT[1])),
         [{"number": 0, "moment": None}, {"number": 3, "moment": _TIME}],
     ),
 ]
@@ -129,9 +117,9 @@ def merging() -> MessageDecoder:
 
 @pytest.mark.parametrize(("column", "body", "value"), _MERGED_CASES)
 def test_messages_that_come_twice_are_merged(column: str, body: bytes, value: object, merging: MessageDecoder) -> None:
-    good = _number(1, 7) + _bytes(2, _number(1, 86_400))
+    good = a_number(1, 7) + sized(2, a_number(1, 86_400))
 
-    rows, columns = merging.decode(pa.array([good, body + _number(1, 8), good, b"\xff", body], pa.binary()))
+    rows, columns = merging.decode(pa.array([good, body + a_number(1, 8), good, b"\xff", body], pa.binary()))
 
     assert rows.tolist() == [0, 1, 2, 4]
     assert columns.column(column).to_pylist()[1::2] == [value, value]

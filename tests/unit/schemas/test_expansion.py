@@ -16,7 +16,7 @@ from gamelake.schemas.limits import SchemaLimits
 from gamelake.schemas.schema_cache import SchemaCache
 from tests.support.process_table import peak_mib
 from tests.unit.properties import examples
-from tests.unit.schemas.protos import NO_WAIT, FakeRegistry, a_decoder, a_store, decoder_of, frame, schema, varint
+from tests.unit.schemas.protos import NO_WAIT, FakeRegistry, a_decoder, a_store, decoder_of, frame, schema, sized
 
 _MIB = 2**20
 _DOUBLES = " ".join(f"double f{number} = {number};" for number in range(1, 1_001))
@@ -31,20 +31,16 @@ def _proto(fields: str, inner: str = _DOUBLES) -> str:
     )
 
 
-def _field(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-_ITEMS = _field(2, b"") * 50_000
+_ITEMS = sized(2, b"") * 50_000
 # How a body of 100 to 200 KB takes hundreds of MiB.
 _EXPANDING = {
     "a list of messages": (_proto("repeated Item items = 2;"), _ITEMS),
     "a map of messages": (_proto("map<int64, Item> items = 2;"), _ITEMS),
-    "a list inside a message": (_proto("Items items = 2;"), _field(2, _field(1, b"") * 50_000)),
-    "a list in pieces of one message": (_proto("Items items = 2;"), _field(2, _field(1, b"") * 10) * 5_000),
-    "lists inside a list": (_proto("repeated Items items = 2;"), _field(2, _field(1, b"") * 10) * 5_000),
+    "a list inside a message": (_proto("Items items = 2;"), sized(2, sized(1, b"") * 50_000)),
+    "a list in pieces of one message": (_proto("Items items = 2;"), sized(2, sized(1, b"") * 10) * 5_000),
+    "lists inside a list": (_proto("repeated Items items = 2;"), sized(2, sized(1, b"") * 10) * 5_000),
     "tags that are longer than they need to be": (_proto("repeated Item items = 2;"), b"\x92\x80\x00\x00" * 50_000),
-    "names of an enum": (_proto("repeated Kind kinds = 2;"), _field(2, b"\0" * 200_000)),
+    "names of an enum": (_proto("repeated Kind kinds = 2;"), sized(2, b"\0" * 200_000)),
     "names of an enum, each by itself": (_proto("repeated Kind kinds = 2;"), b"\x10\0" * 200_000),
 }
 
@@ -55,7 +51,7 @@ def test_a_record_that_expands_is_refused_within_little_memory_and_the_others_de
     text: str, body: bytes, end: bytes, tmp_path: Path
 ) -> None:
     decoder = a_decoder(tmp_path, {1: text})
-    good = frame(1, _field(1, b"good"))
+    good = frame(1, sized(1, b"good"))
     decoder.decode(pa.array([good], pa.binary()))
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = peak_mib({os.getpid()})
@@ -70,7 +66,7 @@ def test_a_record_that_expands_is_refused_within_little_memory_and_the_others_de
 
 
 def test_the_limit_of_a_record_is_a_setting(tmp_path: Path) -> None:
-    text, body = _proto("repeated Item items = 2;"), _field(2, b"") * 200
+    text, body = _proto("repeated Item items = 2;"), sized(2, b"") * 200
     registry = FakeRegistry({1: schema(text)})
     reasons = []
     for record_bytes in (1, 2):
@@ -95,7 +91,7 @@ def test_a_name_of_an_enum_is_as_short_as_a_name_of_a_field() -> None:
 def test_records_that_take_much_memory_together_decode_in_portions(fields: str, tmp_path: Path) -> None:
     decoder = a_decoder(tmp_path, {1: _proto(fields), 2: _proto("")})
     # Each has a thousand columns of doubles, and more in all than one portion takes.
-    bodies = [_field(1, b"%d" % number) + _field(2, b"") * 2_000 for number in range(20)]
+    bodies = [sized(1, b"%d" % number) + sized(2, b"") * 2_000 for number in range(20)]
     values = [each for number, body in enumerate(bodies) for each in (frame(1, body), frame(2, b"\x0a\x01n"), b"bad")]
     names: list[tuple[int, str]] = []
     bad: list[int] = []
@@ -123,14 +119,14 @@ def test_ordinary_records_are_one_portion(tmp_path: Path) -> None:
     text = Path("contracts/proto/v3/game_event.proto").read_text(encoding="utf-8")
     decoder = a_decoder(tmp_path, {1: text})
 
-    found = list(decoder.portions(pa.array([frame(1, _field(1, b"x" * 1_000))] * 16_000, pa.binary())))
+    found = list(decoder.portions(pa.array([frame(1, sized(1, b"x" * 1_000))] * 16_000, pa.binary())))
 
     assert [first for first, _ in found] == [0]
 
 
 _INNER = st.recursive(
     st.binary(max_size=6),
-    lambda inner: st.lists(st.tuples(st.integers(1, 6), inner).map(lambda part: _field(*part)), max_size=4).map(
+    lambda inner: st.lists(st.tuples(st.integers(1, 6), inner).map(lambda part: sized(*part)), max_size=4).map(
         b"".join
     ),
     max_leaves=20,

@@ -12,7 +12,7 @@ import pytest
 
 from gamelake.schemas.compiler import compile_sources, message_at
 from gamelake.schemas.decoder import MessageDecoder
-from tests.unit.schemas.protos import decoder_of, google_file, varint
+from tests.unit.schemas.protos import a_number, decoder_of, google_file, sized, varint
 
 _TEXT = """
 syntax = "proto3";
@@ -41,16 +41,8 @@ def decoder() -> MessageDecoder:
     return MessageDecoder(message_at(compile_sources(texts), (0,)))
 
 
-def _number(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return varint(field << 3 | 2) + varint(len(value)) + value
-
-
 def _day(year: int, month: int, day: int) -> bytes:
-    return _bytes(7, _number(1, year) + _number(2, month) + _number(3, day))
+    return sized(7, a_number(1, year) + a_number(2, month) + a_number(3, day))
 
 
 @dataclass(frozen=True)
@@ -63,24 +55,25 @@ class Difference:
     value: object
 
 
-_ENTRY = _bytes(1, b"k")
+_ENTRY = sized(1, b"k")
 _DIFFERENCES = (
-    Difference("numbers cut off in the middle are those before", _bytes(12, b"\0" * 11), "doubles", [0.0]),
+    Difference("numbers cut off in the middle are those before", sized(12, b"\0" * 11), "doubles", [0.0]),
     Difference(
         "a map entry with an unknown field stays",
-        _bytes(4, _ENTRY + _number(2, 1) + _number(9, 1)),
+        sized(4, _ENTRY + a_number(2, 1) + a_number(9, 1)),
         "counts",
         [("k", 1)],
     ),
-    Difference("a map entry whose key has another wire type stays", _bytes(4, _number(1, 5)), "counts", [("", 0)]),
+    Difference("a map entry whose key has another wire type stays", sized(4, a_number(1, 5)), "counts", [("", 0)]),
     Difference("a day that no calendar has becomes 1970-01-01", _day(2024, 2, 30), "day", date(1970, 1, 1)),
     Difference("a day without a year becomes 1970-01-01", _day(0, 12, 25), "day", date(1970, 1, 1)),
     Difference("a month without a day is its first day", _day(2024, 2, 0), "day", date(2024, 2, 1)),
-    Difference("a number that the enum does not name is that number as text", _number(8, 7), "kind", "7"),
+    Difference("a number that the enum does not name is that number as text", a_number(8, 7), "kind", "7"),
+    Difference("the largest unsigned number is a decimal", a_number(9, 2**64 - 1), "large", Decimal(2**64 - 1)),
     Difference("a tag is taken modulo 2^32", varint(2**35 | 8) + varint(5), "number", 5),
     Difference(
         "a group that ends as another one is skipped all the same",
-        varint(99 << 3 | 3) + varint(98 << 3 | 4) + _number(1, 5),
+        varint(99 << 3 | 3) + varint(98 << 3 | 4) + a_number(1, 5),
         "number",
         5,
     ),
@@ -96,9 +89,9 @@ def test_a_known_difference_is_still_there(difference: Difference, decoder: Mess
 
 def test_a_text_of_proto2_that_is_not_utf_8_has_replacement_characters() -> None:
     text = 'syntax = "proto2"; message Event { optional string name = 1; map<string, int32> counts = 2; }'
-    entry = _bytes(2, _bytes(1, b"\xc3k") + _number(2, 5))
+    entry = sized(2, sized(1, b"\xc3k") + a_number(2, 5))
 
-    good, columns = decoder_of(text).decode(pa.array([_bytes(1, b"a\xff") + entry, _bytes(1, b"a"), b""], pa.binary()))
+    good, columns = decoder_of(text).decode(pa.array([sized(1, b"a\xff") + entry, sized(1, b"a"), b""], pa.binary()))
 
     assert good.tolist() == [0, 1, 2]
     assert columns.column("name").to_pylist() == ["a\N{REPLACEMENT CHARACTER}", "a", None]
@@ -107,7 +100,7 @@ def test_a_text_of_proto2_that_is_not_utf_8_has_replacement_characters() -> None
 
 def test_keys_of_a_map_that_replacement_characters_make_the_same_cost_their_record() -> None:
     text = 'syntax = "proto2"; message Event { map<string, int32> counts = 2; }'
-    keys = [_bytes(2, _bytes(1, key) + _number(2, 5)) for key in (b"\xff", b"\xfe", b"a")]
+    keys = [sized(2, sized(1, key) + a_number(2, 5)) for key in (b"\xff", b"\xfe", b"a")]
 
     good, _ = decoder_of(text).decode(pa.array([keys[0] + keys[1], keys[0] + keys[2]], pa.binary()))
 
@@ -119,36 +112,27 @@ def test_a_number_that_a_closed_enum_does_not_name_is_that_number_as_text(syntax
     optional = "optional" if "proto2" in syntax else ""
     text = f"{syntax} message Event {{ {optional} Kind kind = 1; repeated Kind kinds = 2; }} enum Kind {{ SOME = 5; }}"
 
-    _, columns = decoder_of(text).decode(pa.array([_number(1, 5) + _number(1, 7) + _number(2, 7)], pa.binary()))
+    _, columns = decoder_of(text).decode(pa.array([a_number(1, 5) + a_number(1, 7) + a_number(2, 7)], pa.binary()))
 
     assert columns.to_pylist() == [{"kind": "7", "kinds": ["7"]}]
 
 
-@pytest.mark.parametrize(("seconds", "microseconds"), [(2**62, 2**63 - 1), (-(2**62), -(2**63))])
-def test_a_moment_beyond_64_bits_of_microseconds_is_the_last_one_they_hold(
-    seconds: int, microseconds: int, decoder: MessageDecoder
+@pytest.mark.parametrize(
+    ("column", "body", "number"),
+    [
+        ("moment", sized(6, a_number(1, 2**62)), 2**63 - 1),
+        ("moment", sized(6, a_number(1, -(2**62))), -(2**63)),
+        # Cut toward zero.
+        ("moment", sized(6, a_number(2, -999)), 0),
+        ("moment", sized(6, a_number(2, -1_000)), -1),
+        ("moment", sized(6, a_number(2, -(2**31))), -2_147_483),
+        ("day", _day(-5, 1, 1), -721354),
+    ],
+    ids=["too late", "too early", "999 ns before", "1,000 ns before", "2^31 ns before", "a day before the year 1"],
+)
+def test_a_time_beyond_its_type_is_the_last_one_and_negative_nanoseconds_are_cut_toward_zero(
+    column: str, body: bytes, number: int, decoder: MessageDecoder
 ) -> None:
-    _, columns = decoder.decode(pa.array([_bytes(6, _number(1, seconds))], pa.binary()))
+    _, columns = decoder.decode(pa.array([body], pa.binary()))
 
-    assert columns.column("moment").cast(pa.int64()).to_pylist() == [microseconds]
-
-
-@pytest.mark.parametrize(("nanos", "microseconds"), [(-999, 0), (-1_000, -1), (-(2**31), -2_147_483)])
-def test_negative_nanoseconds_of_a_moment_are_cut_toward_zero(
-    nanos: int, microseconds: int, decoder: MessageDecoder
-) -> None:
-    _, columns = decoder.decode(pa.array([_bytes(6, _number(2, nanos))], pa.binary()))
-
-    assert columns.column("moment").cast(pa.int64()).to_pylist() == [microseconds]
-
-
-def test_a_day_before_the_year_1_is_kept_as_its_number(decoder: MessageDecoder) -> None:
-    _, columns = decoder.decode(pa.array([_day(-5, 1, 1)], pa.binary()))
-
-    assert columns.column("day").cast(pa.int32()).to_pylist() == [-721354]
-
-
-def test_the_largest_unsigned_number_is_a_decimal(decoder: MessageDecoder) -> None:
-    _, columns = decoder.decode(pa.array([_number(9, 2**64 - 1)], pa.binary()))
-
-    assert columns.column("large").to_pylist() == [Decimal(2**64 - 1)]
+    assert columns.column(column).cast({"moment": pa.int64(), "day": pa.int32()}[column]).to_pylist() == [number]

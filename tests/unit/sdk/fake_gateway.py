@@ -35,19 +35,16 @@ class Request:
 
     @property
     def content(self) -> bytes:
-        """The decompressed body."""
         return gzip.decompress(self.body) if self.headers.get("content-encoding") == "gzip" else self.body
 
     @property
     def events(self) -> tuple[bytes, ...]:
-        """Each event in serialized form."""
         if self.headers["content-type"] == EventFormat.JSON.content_type:
             return tuple(json.dumps(event).encode() for event in json.loads(self.content)["events"])
         return EventGroup(1, EventFormat.PROTOBUF, 1, self.content).events()
 
 
 def accept(request: Request) -> Reply:
-    """Accept all events."""
     return respond(200, {"accepted": len(request.events), "rejected": []})
 
 
@@ -64,7 +61,6 @@ def refuse(status: int, **headers: str) -> Respond:
 
 
 def unreachable(_request: Request) -> Reply:
-    """Do not respond."""
     raise UnreachableError("refused")
 
 
@@ -78,7 +74,6 @@ class FakeGateway:
     closed: threading.Event = field(default_factory=threading.Event)
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Respond."""
         request = Request(body, headers)
         self.requests.append(request)
         return (self.responses.popleft() if self.responses else self.always)(request)
@@ -89,7 +84,6 @@ class FakeGateway:
 
     @property
     def seen(self) -> list[bytes]:
-        """All events of all requests."""
         return [event for request in self.requests for event in request.events]
 
 
@@ -101,7 +95,6 @@ class TimedGateway:
     requests: list[Request] = field(default_factory=list)
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Respond."""
         request = Request(body, headers)
         self.requests.append(request)
         date = format_datetime(datetime.fromtimestamp(self.now, UTC), usegmt=True)
@@ -122,17 +115,14 @@ class Outcomes:
     all: list[BatchOutcome] = field(default_factory=list)
 
     def add(self, outcome: BatchOutcome) -> None:
-        """Add an outcome."""
         self.all.append(outcome)
 
     @property
     def accepted(self) -> list[bytes]:
-        """Events that Kafka has."""
         return [event for outcome in self.all for event in outcome.accepted_events()]
 
 
 def client(gateway: FakeGateway | TimedGateway, outcomes: Outcomes, options: Options | None = None) -> Client:
-    """A client with short waits."""
     return Client(gateway, CREDENTIALS, options or Options(batch=WHEN_ASKED, backoff=QUICK), outcomes.add)
 
 

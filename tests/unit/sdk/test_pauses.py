@@ -7,12 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.sdk import (
-    Backoff,
-    Credentials,
-    Options,
-    Reply,
-)
+from services.sdk import Backoff, Credentials, Options, Reply
 from services.sdk.batches import EventFormat, EventGroup, delimited
 from services.sdk.delivery import Delivery, GatewayClock, InterruptedDeliveryError
 from tests.unit.sdk.fake_gateway import (

@@ -6,13 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.sdk import (
-    Client,
-    Options,
-    Rejection,
-    Reply,
-)
+from services.sdk import Client, Options, Rejection, Reply
 from services.sdk.batches import delimited
+from tests.support.failing import failing
 from tests.unit.sdk.fake_gateway import (
     CREDENTIALS,
     PATIENCE,
@@ -157,10 +153,7 @@ def test_a_fault_of_the_client_itself_is_reported_and_the_events_are_sent_again(
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), ValueError("x"), OverflowError(), MemoryError(), KeyError(1)])
 def test_the_client_survives_any_error_of_its_transport_and_keeps_the_events(error: Exception) -> None:
-    def fail(_request: Request) -> Reply:
-        raise error
-
-    gateway, outcomes = FakeGateway(deque([fail, fail])), Outcomes()
+    gateway, outcomes = FakeGateway(deque([failing(error)] * 2)), Outcomes()
 
     with client(gateway, outcomes) as sending:
         send_all(sending, messages(3))
@@ -235,12 +228,9 @@ def test_a_device_with_a_wrong_clock_learns_the_time_from_the_first_response(hou
 def test_a_failing_on_outcome_does_not_stop_the_client(
     kind: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(_outcome: object) -> None:
-        raise kind("the game's own")
-
     gateway = FakeGateway()
 
-    with Client(gateway, CREDENTIALS, Options(batch=WHEN_ASKED), fail) as sending:
+    with Client(gateway, CREDENTIALS, Options(batch=WHEN_ASKED), failing(kind("the game's own"))) as sending:
         send_all(sending, messages(1))
         send_all(sending, messages(1))
 

@@ -8,15 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.sdk import (
-    BatchLimits,
-    ClosedError,
-    Compression,
-    Credentials,
-    HttpTransport,
-    Options,
-    Reply,
-)
+from services.sdk import BatchLimits, ClosedError, Compression, Credentials, HttpTransport, Options, Reply
 from tests.unit.sdk.fake_gateway import (
     AT_ONCE,
     KEY,

@@ -78,7 +78,6 @@ class Day:
         return rows[0] if rows else {}
 
     def rows(self, sql: str) -> Sequence[Figures]:
-        """All rows of a result."""
         location = Location(uri=self.lake.as_uri())
         relations = Relations(table_names(Store(location)), VIEWS, (GAME,))
         rows: list[dict[str, object]] = answer(sql, relations.read_by(sql), location).to_pylist()

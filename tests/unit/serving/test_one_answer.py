@@ -21,7 +21,6 @@ MODEL = METRICS.events
 
 
 def dbt_model(name: str) -> str:
-    """A model of sql/dbt as dbt makes it."""
     text = "".join(Path("sql/dbt", file).read_text() for file in ("macros/metrics.sql", f"models/{name}.sql"))
     return str(jinja2.Template(text).render(source=lambda layer, table: f"{layer}.{table}"))
 

@@ -10,9 +10,10 @@ import pytest
 from gamelake.model.arrays import Flags
 from gamelake.model.errors import SettingsError
 from services.sdk import BatchOutcome, Credentials, EventFormat, EventGroup, Refusal, Rejection
+from tests.unit.demo.builders import an_http_ledger
 from tools.simulator.cli import HttpTarget, parse
 from tools.simulator.game_sdks import AcknowledgedIdsFile, DeliveryTracker, read_credentials
-from tools.simulator.ledger import AcknowledgedEvents, HttpLedger, RequestTimes
+from tools.simulator.ledger import AcknowledgedEvents
 from tools.simulator.sdk_payloads import SdkPayload
 
 SECRET = "a-secret-that-must-not-be-shown-1"  # noqa: S105 # it opens nothing
@@ -73,21 +74,7 @@ def test_a_payload_that_was_divided_is_settled_part_by_part() -> None:
 
 
 def test_a_ledger_has_its_totals() -> None:
-    ledger = HttpLedger(
-        sent=10,
-        by_game={"A": AcknowledgedEvents(5, 1), "B": AcknowledgedEvents(3, 0)},
-        rejected={"malformed": 2},
-        refused=0,
-        unsettled=0,
-        players=4,
-        requests=2,
-        retries=0,
-        unanswered=0,
-        sent_bytes=100,
-        seconds=1.0,
-        request_times=RequestTimes(p50_ms=1, p99_ms=1, max_ms=1),
-        personal=("someone@example.com",),
-    )
+    ledger = an_http_ledger(by_game={"A": AcknowledgedEvents(5, 1), "B": AcknowledgedEvents(3, 0)})
 
     written = json.loads(ledger.to_json())
 

@@ -96,8 +96,7 @@ def test_a_batch_knows_the_size_of_its_values() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"game_names": ()}, {"events": 0}, {"versions": 0}, {"players": 0}, {"history": timedelta(seconds=-1)}],
+    "changes", [{"game_names": ()}, {"events": 0}, {"versions": 0}, {"players": 0}, {"history": timedelta(seconds=-1)}]
 )
 def test_a_run_without_games_events_or_players_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(SettingsError):

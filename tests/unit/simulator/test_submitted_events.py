@@ -95,10 +95,6 @@ def test_an_older_sdk_leaves_newer_fields_empty() -> None:
     assert any(event.attributes for event in good_events())
 
 
-def test_no_game_sets_the_ingest_time() -> None:
-    assert not any(event.HasField("ingest_time") for event in good_events())
-
-
 def test_a_corrupted_message_cannot_be_decoded() -> None:
     unreadable = 0
     for batch in a_submitted_run(shares=only(undecodable=0.3)).batches():

@@ -14,10 +14,12 @@ from gamelake.delta.commits import put_entry
 from gamelake.delta.data_files import DataFile
 from gamelake.delta.log.codec import entry_path
 from gamelake.delta.table_files import TableFiles
-from gamelake.ledger.manifests import BatchManifest, Manifests, OffsetRange
+from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.model.errors import SettingsError
-from gamelake.objects.store import Location, Store
+from gamelake.objects.store import Store
 from gamelake.trino import TrinoAccess
+from tests.support.failing import failing
+from tests.support.manifests import a_manifest, offsets_of
 from tools.smoke.commits import BatchFinder, CommitFinder, TopicRange, between, check_tables
 from tools.smoke.event import PERSONAL, PLAYER, SmokeEvent, leaked_values
 from tools.smoke.event_trace import NEXT_COMMANDS, CompletedStep, EventTrace, NotYetError, Step, StepFailedError
@@ -30,26 +32,15 @@ TABLE = "silver/archery_duel_events"
 RECORD = (TopicRange(partition=2, first=105, last=105),)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """An empty lakehouse."""
-    return Store(Location(uri=tmp_path.as_uri()))
-
-
 def a_batch(batch_id: int, partition: int, first: int, last: int, generation: int = 1) -> BatchManifest:
     """A batch with some offsets of a partition and one row for the table."""
     file = DataFile(path=f"{batch_id}.parquet", size=1, rows=1, partition={}, statistics="{}")
-    return BatchManifest(
+    return a_manifest(
         stream=STREAM,
-        query_id="q",
         generation=generation,
         batch_id=batch_id,
-        topic="events",
-        topic_id="t",
-        written_at="2026-01-01T00:00:00+00:00",
-        offsets=(OffsetRange(partition=partition, first=first, last=last, records=last - first + 1),),
+        offsets=(offsets_of(first, last, partition),),
         tables=(TableFiles(table=TABLE, partition_by=(), schema="{}", files=(file,)),),
-        dead_letters={},
     )
 
 
@@ -151,7 +142,6 @@ class ReportedSteps:
         self.steps: list[CompletedStep] = []
 
     def report(self, taken: CompletedStep) -> None:
-        """Remember it."""
         self.steps.append(taken)
 
 
@@ -187,11 +177,10 @@ def test_a_step_is_polled_until_it_has_happened(reported: ReportedSteps) -> None
 
 
 def test_a_timeout_names_the_step_the_state_and_the_next_command(reported: ReportedSteps) -> None:
-    def poll() -> None:
-        raise NotYetError("no batch has the record")
-
     with pytest.raises(StepFailedError) as failed:
-        EventTrace(timedelta(0), reported.report).await_step(Step.DECIDED, poll, hint="make sql")
+        EventTrace(timedelta(0), reported.report).await_step(
+            Step.DECIDED, failing(NotYetError("no batch has the record")), hint="make sql"
+        )
 
     assert str(failed.value) == (
         "not decided: no batch has the record after 0 s. Next: make ps; make logs S=ingest-events; make sql"
@@ -208,11 +197,10 @@ def test_a_poll_that_never_returns_ends_at_the_time_limit(reported: ReportedStep
 
 
 def test_a_permanent_failure_is_raised_at_once(reported: ReportedSteps) -> None:
-    def poll() -> None:
-        raise StepFailedError(Step.VISIBLE, "Trino refuses", "make logs S=trino")
-
     with pytest.raises(StepFailedError, match="Trino refuses"):
-        EventTrace(timedelta(days=1), reported.report).await_step(Step.VISIBLE, poll)
+        EventTrace(timedelta(days=1), reported.report).await_step(
+            Step.VISIBLE, failing(StepFailedError(Step.VISIBLE, "Trino refuses", "make logs S=trino"))
+        )
 
 
 def test_every_step_has_a_next_command() -> None:

@@ -1,11 +1,18 @@
 """Streams whose batches are decided without Spark, and a store that fails at a given write."""
 
 from pathlib import Path
+from typing import Any, cast
 
 from gamelake.ledger.generations import Generation
-from gamelake.ledger.manifests import BatchManifest, OffsetRange
+from gamelake.ledger.held_tables import stream_tables
+from gamelake.ledger.manifests import BatchManifest
+from gamelake.model.failpoints import Failpoints
 from gamelake.objects.store import Location, Store
+from gamelake.streaming.driver.batch import FanOut, OpenStream
+from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
+from gamelake.streaming.driver.observers import BatchObserver
 from gamelake.streaming.driver.stream import Stream
+from tests.support.manifests import a_manifest, offsets_of
 
 TOPIC, TOPIC_ID, NEW_TOPIC_ID = "events", "topic-1", "topic-2"
 
@@ -18,7 +25,6 @@ class StandingTopic:
         return TOPIC_ID
 
     def batch(self, planning: object, _: object) -> object:
-        """What the decider gets."""
         return planning
 
 
@@ -61,23 +67,34 @@ def stream_in(store: Store, topic: str = TOPIC) -> Stream:
     return Stream(store, "ingest", topic)
 
 
+def manifest_of(generation: Generation, batch_id: int, **fields: Any) -> BatchManifest:  # noqa: ANN401 # as fields
+    """Return the manifest of a batch of a generation, with other values in some fields."""
+    return a_manifest(
+        stream=generation.stream,
+        query_id=generation.query_id,
+        generation=generation.number,
+        batch_id=batch_id,
+        topic=generation.topic,
+        topic_id=generation.topic_id,
+        **fields,
+    )
+
+
 def decide(stream: Stream, generation: Generation, batch_id: int, last: int, partition: int = 0) -> BatchManifest:
     """Settle a batch of ten records that ends at an offset."""
-    taken = OffsetRange(partition=partition, first=last - 9, last=last, records=10)
-    return stream.manifests.settle(
-        BatchManifest(
-            stream=generation.stream,
-            query_id=generation.query_id,
-            generation=generation.number,
-            batch_id=batch_id,
-            topic=generation.topic,
-            topic_id=generation.topic_id,
-            written_at="2026-01-01T00:00:00+00:00",
-            offsets=(taken,),
-            tables=(),
-            dead_letters={},
-        )
-    )
+    return stream.manifests.settle(manifest_of(generation, batch_id, offsets=(offsets_of(last - 9, last, partition),)))
+
+
+def run_batch(folder: Path, decider: object, *observers: BatchObserver, batch: int = 0, records: int = 1) -> None:
+    """Run a batch by a new driver, whose decider reads no records."""
+    stream = a_stream(folder)
+    generation = stream.open(TOPIC_ID)
+    log_batch(folder, generation, batch, {0: records})
+    with stream_tables(location_of(folder)) as tables:
+        source = OpenStream(stream, generation, tables, cast("Any", StandingTopic()))
+        breaker = FloodBreaker(FloodLimit(1, 1))
+        driver = FanOut(source, cast("Any", decider), breaker, Failpoints(), observers=observers)
+        driver(cast("Any", None), batch)
 
 
 def log_batch(folder: Path, generation: Generation, batch_id: int, offsets: dict[int, int], topic: str = TOPIC) -> None:

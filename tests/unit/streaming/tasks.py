@@ -120,7 +120,6 @@ class TaskOutcome:
 
     @property
     def files(self) -> list[WrittenFile]:
-        """Files of all reports."""
         return [file for report in self.reports for file in report.files]
 
     @property
@@ -179,13 +178,11 @@ class RecordsInProcess:
     spark: Any = None
 
     def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
-        """See `BatchRecords`."""
         del tasks
         results = (results for records in self.tasks for results in results_of(task, iter([as_batch(records)])))
         return [row for each in results for row in each.column("report").to_pylist()]
 
     def part(self, ranges: Sequence[PartitionRange]) -> Self:
-        """See `BatchRecords`."""
         return replace(
             self,
             tasks=[
@@ -200,7 +197,6 @@ class RecordsInProcess:
 
     @property
     def planned(self) -> PlannedOffsets:
-        """The offsets of the batch."""
         ends: dict[int, int] = {}
         for each in (record for records in self.tasks for record in records):
             ends[each.partition] = max(ends.get(each.partition, 0), each.offset + 1)
@@ -231,7 +227,6 @@ class TaskLakehouse:
         self.store.put(schema_path(under), schema.SerializeToString())
 
     def plan(self, **changes: object) -> TaskPlan:
-        """The plan of a batch."""
         return TaskPlan(
             lakehouse=self.location,
             registry_url="http://registry.invalid",

@@ -1,19 +1,15 @@
 """Observers of a stream's batches learn of each batch, and stop none."""
 
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
-from gamelake.ledger.held_tables import stream_tables
-from gamelake.ledger.manifests import BatchManifest, OffsetRange
-from gamelake.model.failpoints import Failpoints
-from gamelake.streaming.driver.batch import FanOut, OpenStream
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.streaming.driver.decision import Decision
-from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
 from gamelake.streaming.driver.observers import BatchObserver
 from tests.support.logged import logged
-from tests.unit.streaming.streams import TOPIC_ID, StandingTopic, a_stream, location_of, log_batch
+from tests.support.manifests import offsets_of
+from tests.unit.streaming.streams import a_stream, run_batch
 
 
 class OneRecordNoTable:
@@ -22,10 +18,9 @@ class OneRecordNoTable:
     def decide(self, records: object, planned: object, plan: object) -> Decision:
         """Decide; write no file."""
         del records, planned, plan
-        return Decision((OffsetRange(partition=0, first=0, last=0, records=1),), (), {}, {}, ())
+        return Decision((offsets_of(0, 0),), (), {}, {}, ())
 
     def learn(self, columns: object) -> bool:
-        """Keep the columns."""
         del columns
         return False
 
@@ -58,23 +53,11 @@ class Broken(BatchObserver):
         raise ZeroDivisionError(manifest.batch_id)
 
 
-def run_batch(folder: Path, *observers: BatchObserver) -> None:
-    """Run batch 0 by a new driver."""
-    stream = a_stream(folder)
-    generation = stream.open(TOPIC_ID)
-    log_batch(folder, generation, 0, {0: 1})
-    with stream_tables(location_of(folder)) as tables:
-        source = OpenStream(stream, generation, tables, cast("Any", StandingTopic()))
-        decider = cast("Any", OneRecordNoTable())
-        driver = FanOut(source, decider, FloodBreaker(FloodLimit(1, 1)), Failpoints(), observers=observers)
-        driver(cast("Any", None), 0)
-
-
 def test_observers_learn_of_a_batch_in_the_order_of_its_steps(tmp_path: Path) -> None:
     first, second = Noting(), Noting()
 
-    run_batch(tmp_path, first, second)
-    run_batch(tmp_path, second)
+    run_batch(tmp_path, OneRecordNoTable(), first, second)
+    run_batch(tmp_path, OneRecordNoTable(), second)
 
     assert first.calls == ["window left out 0", "0 held", "committed 0"]
     # The second time the batch is decided already.
@@ -86,7 +69,7 @@ def test_an_observer_that_fails_stops_neither_the_batch_nor_the_others(
 ) -> None:
     noting = Noting()
 
-    run_batch(tmp_path, Broken(), noting)
+    run_batch(tmp_path, OneRecordNoTable(), Broken(), noting)
 
     assert noting.calls == ["window left out 0", "0 held", "committed 0"]
     assert {failed["function"] for failed in logged(caplog, "telemetry_failed")} == {

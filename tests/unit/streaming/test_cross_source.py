@@ -6,25 +6,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gamelake.delta.data_files import DataFile, encode_parquet, write_rows
 from gamelake.delta.table_files import TableFiles
 from gamelake.layers.known_events import ANY_TIME, Events
 from gamelake.ledger.generations import Generation, Generations
-from gamelake.ledger.manifests import BatchManifest, EventsFile, EventsSection, Manifests
+from gamelake.ledger.manifests import EventsFile, EventsSection, Manifests
 from gamelake.ledger.replay_notices import ReplayNotices, replayed_events_folder
 from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS, events_folder
 from gamelake.objects.store import Location, Store
 from gamelake.streaming.dedup.common_events import have_common_events
-from gamelake.streaming.dedup.cross_source import (
-    ConcurrentFilesStream,
-    ConcurrentStream,
-    ReplayedEvents,
-)
+from gamelake.streaming.dedup.cross_source import ConcurrentFilesStream, ConcurrentStream, ReplayedEvents
 from gamelake.streaming.dedup.identity_files import EVENTS_OF_FILES, write_identities
 from gamelake.streaming.dedup.window import LONGEST_BATCH_SECONDS
 from gamelake.streaming.dedup.worker_memory import WorkerMemory
 from gamelake.streaming.plan import KnownFile
+from tests.support.manifests import a_manifest, files_of
 
 STREAM = "ingest_files"
 NOW = 1_800_000_000
@@ -49,17 +45,10 @@ class Files:
         identities = Events.of(numbers, np.full(len(ids), self._batch, np.uint64), np.full(len(ids), ANY_TIME))
         self._store.put(path, identities.encode())
         sections = (EventsSection(partition=EVENTS_OF_FILES, start=0, events=len(ids), newest=written_at),)
-        manifest = BatchManifest(
+        manifest = a_manifest(
             stream=STREAM,
-            query_id="q",
-            generation=0,
             batch_id=self._batch,
-            topic="t",
-            topic_id="i",
-            written_at="",
-            offsets=(),
             tables=(silver(self._store, *ids),),
-            dead_letters={},
             events=(EventsFile(path=path, sections=sections),),
         )
         Manifests(self._store, STREAM).settle(manifest)
@@ -67,19 +56,10 @@ class Files:
         return path
 
 
-def silver(store: Store, *ids: str, game: str = "Archery") -> TableFiles:
+def silver(store: Store, *ids: str | None, game: str = "Archery") -> TableFiles:
     """A file of silver/events with these events."""
-    rows = pa.table({"game_name": [game] * len(ids), "event_id": list(ids)})
-    content, statistics = encode_parquet(rows, frozenset())
-    path = f"{'-'.join((game, *ids))}.parquet"
-    store.put(f"{SILVER_EVENTS}/{path}", content.to_pybytes())
-    file = DataFile(path=path, size=content.size, rows=len(ids), partition={}, statistics=statistics)
-    return TableFiles(table=SILVER_EVENTS, partition_by=(), schema="{}", files=(file,))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(Location(uri=f"file://{tmp_path}"))
+    rows = pa.table({"game_name": [game] * len(ids), "event_id": pa.array(ids, pa.string())})
+    return files_of(store, SILVER_EVENTS, rows)
 
 
 def known(other: ConcurrentFilesStream | ReplayedEvents) -> set[str]:
@@ -220,17 +200,10 @@ def test_a_worker_keeps_at_most_twice_the_identities_of_the_window(store: Store)
 def test_events_without_an_id_are_in_common_with_none(
     store: Store, ids: list[str | None], others: list[str | None], common: bool
 ) -> None:
-    some = [events(store, ids)]
+    some = [silver(store, *ids)]
 
-    assert have_common_events(store, some, [events(store, others)]) is common
-    assert not have_common_events(store, some, [events(store, others, game="Bingo")])
-
-
-def events(store: Store, ids: list[str | None], game: str = "Archery") -> TableFiles:
-    """A file of silver/events with these ids."""
-    rows = pa.table({"game_name": [game] * len(ids), "event_id": pa.array(ids, pa.string())})
-    file = write_rows(store, SILVER_EVENTS, rows, {"event_date": "2026-01-01"})
-    return TableFiles(table=SILVER_EVENTS, partition_by=("event_date",), schema="{}", files=(file,))
+    assert have_common_events(store, some, [silver(store, *others)]) is common
+    assert not have_common_events(store, some, [silver(store, *others, game="Bingo")])
 
 
 def test_events_of_a_replay_are_known_until_they_are_forgotten_and_then_deleted(store: Store) -> None:

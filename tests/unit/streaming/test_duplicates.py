@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelake.ledger.manifests import BatchManifest, EventsFile, EventsSection, Manifests, OffsetRange
+from gamelake.ledger.manifests import BatchManifest, EventsFile, EventsSection, Manifests
 from gamelake.model.errors import SplitPartitionError, StoreError
 from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, events_folder
 from gamelake.objects.store import Location, Store
@@ -20,6 +20,7 @@ from gamelake.streaming.dedup.worker_memory import worker_memory
 from gamelake.streaming.driver.decision import check_one_task_per_partition
 from gamelake.streaming.plan import ChunkLimits, DedupPlan, TaskReport
 from tests.support.logged import logged
+from tests.support.manifests import a_manifest, offsets_of
 from tests.unit.properties import examples
 from tests.unit.streaming.tasks import (
     KART_TABLE,
@@ -69,33 +70,18 @@ class Deduplicated:
     def batch(self, records: Sequence[KafkaTaskRecord], batch_records: int = 1_000, **plan: object) -> TaskOutcome:
         """Run a batch and settle it."""
         outcome = self.attempt(records, batch_records, **plan)
-        self.window.took(Manifests(self.lakehouse.store, STREAM).settle(self._manifest(outcome)))
+        manifest = manifest_of(self.taken, [report.events for report in outcome.reports if report.events])
+        self.window.took(Manifests(self.lakehouse.store, STREAM).settle(manifest))
         self.taken += 1
         return outcome
 
-    def _manifest(self, outcome: TaskOutcome) -> BatchManifest:
-        return a_manifest(self.taken, [report.events for report in outcome.reports if report.events])
-
     @property
     def files(self) -> list[str]:
-        """The files of the window that are there."""
         return self.lakehouse.store.paths(events_folder(STREAM))
 
 
-def a_manifest(batch_id: int, events: Sequence[EventsFile]) -> BatchManifest:
-    return BatchManifest(
-        stream=STREAM,
-        query_id=SEED,
-        generation=0,
-        batch_id=batch_id,
-        topic="events",
-        topic_id="t",
-        written_at="",
-        offsets=(),
-        tables=(),
-        dead_letters={},
-        events=tuple(events),
-    )
+def manifest_of(batch_id: int, events: Sequence[EventsFile]) -> BatchManifest:
+    return a_manifest(stream=STREAM, query_id=SEED, batch_id=batch_id, events=tuple(events))
 
 
 @pytest.fixture
@@ -249,7 +235,7 @@ def test_the_files_of_a_batch_are_deleted_at_once(tmp_path: Path) -> None:
         for path in paths:
             store.put(path, b"")
         section = EventsSection(partition=0, start=0, events=0, newest=batch * 3_600)
-        window.took(a_manifest(batch, [EventsFile(path=path, sections=(section,)) for path in paths]))
+        window.took(manifest_of(batch, [EventsFile(path=path, sections=(section,)) for path in paths]))
 
     assert store.paths(events_folder(STREAM)) == [f"{events_folder(STREAM)}/000000000001-0"]
 
@@ -330,7 +316,7 @@ def test_a_missing_file_stops_the_batch_and_the_next_start_continues_without_it(
     events = (EventsFile(path=f"{events_folder(STREAM)}/{0:012d}-x", sections=(a_section(),)),)
     kept = EventsFile(path=f"{events_folder(STREAM)}/{0:012d}-y", sections=(a_section(),))
     lake.lakehouse.store.put(kept.path, bytes(16))
-    lake.window.took(Manifests(lake.lakehouse.store, STREAM).settle(a_manifest(0, [*events, kept])))
+    lake.window.took(Manifests(lake.lakehouse.store, STREAM).settle(manifest_of(0, [*events, kept])))
 
     with pytest.raises(StoreError, match="is gone or cut off"):
         lake.attempt([sent("a")])
@@ -346,8 +332,7 @@ def a_section() -> EventsSection:
 
 def test_a_partition_in_two_tasks_is_rejected() -> None:
     def report(task: str, partition: int) -> TaskReport:
-        taken = OffsetRange(partition=partition, first=0, last=0, records=1)
-        return TaskReport(task=task, files=(), offsets=(taken,), dead_letters={})
+        return TaskReport(task=task, files=(), offsets=(offsets_of(0, 0, partition),), dead_letters={})
 
     check_one_task_per_partition([report("a", 0), report("a", 0), report("b", 1)])
     with pytest.raises(SplitPartitionError, match="partition 1"):

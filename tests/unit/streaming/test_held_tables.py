@@ -17,14 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelake.delta.appends import BatchTransaction
-from gamelake.delta.columns import delta_schema_json
-from gamelake.delta.data_files import write_rows
 from gamelake.delta.log.codec import Action, encode_entry, entry_path, entry_versions, object_path
 from gamelake.delta.log.table_log import TableLog
 from gamelake.delta.table_files import TableFiles
 from gamelake.delta.tables import open_table
 from gamelake.ledger.held_tables import stream_tables
-from gamelake.ledger.manifests import BatchManifest, OffsetRange
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.ledger.reconciliation import reconcile
 from gamelake.maintenance.manifest_compaction import ManifestCompaction
 from gamelake.maintenance.vacuum import TableVacuum
@@ -39,9 +37,10 @@ from gamelake.streaming.driver.runner import finish_last_batch
 from gamelake.streaming.driver.stream import Stream
 from gamelake.streaming.files.decider import uncommitted_silver_files
 from tests.support.logged import logged
+from tests.support.manifests import files_of, offsets_of
 from tests.unit.properties import examples
 from tests.unit.streaming.damaged_logs import DAMAGED_ENTRIES, MISSING
-from tests.unit.streaming.streams import TOPIC, TOPIC_ID, FailingStore, location_of
+from tests.unit.streaming.streams import TOPIC, TOPIC_ID, FailingStore, location_of, manifest_of
 
 ARCHERY, BINGO = game_table("archery"), game_table("bingo")
 TABLES = (BRONZE_EVENTS, SILVER_EVENTS, ARCHERY, BINGO)
@@ -71,28 +70,15 @@ class Driver:
         archery = pa.table({"event_id": [f"archery-{batch}"], "score": [""]})
         of_bingo = pa.table({"event_id": [f"bingo-{batch}"], "score": [bingo]})
         ids = pa.table({"event_id": [f"archery-{batch}", f"bingo-{batch}"]})
-        entries = tuple(
-            self._entry(table, rows)
-            for table, rows in ((BRONZE_EVENTS, ids), (SILVER_EVENTS, ids), (ARCHERY, archery), (BINGO, of_bingo))
+        rows = ((BRONZE_EVENTS, ids), (SILVER_EVENTS, ids), (ARCHERY, archery), (BINGO, of_bingo))
+        manifest = manifest_of(
+            self.generation,
+            batch,
+            written_at=datetime.now(UTC).isoformat(),
+            offsets=(offsets_of(2 * batch, 2 * batch + 1),),
+            tables=tuple(files_of(self.store, table, of_table) for table, of_table in rows),
         )
-        return self.stream.manifests.settle(
-            BatchManifest(
-                stream=self.generation.stream,
-                query_id=self.generation.query_id,
-                generation=self.generation.number,
-                batch_id=batch,
-                topic=self.generation.topic,
-                topic_id=self.generation.topic_id,
-                written_at=datetime.now(UTC).isoformat(),
-                offsets=(OffsetRange(partition=0, first=2 * batch, last=2 * batch + 1, records=2),),
-                tables=entries,
-                dead_letters={},
-            )
-        )
-
-    def _entry(self, table: str, rows: pa.Table) -> TableFiles:
-        file = write_rows(self.store, table, rows, {})
-        return TableFiles(table=table, partition_by=(), schema=delta_schema_json(rows.schema), files=(file,))
+        return self.stream.manifests.settle(manifest)
 
 
 def commit(store: Store, table: str, action: Action) -> None:
@@ -105,7 +91,6 @@ def ids(store: Store, table: str) -> Counter[str]:
 
 
 def rows_in(store: Store, path: str) -> list[str]:
-    """The events of a file."""
     ids: list[str] = pq.read_table(pa.BufferReader(store.get(path) or b""), columns=["event_id"])[
         "event_id"
     ].to_pylist()
@@ -417,13 +402,21 @@ def test_after_an_error_no_commit_of_the_batch_begins_or_runs_on(
         assert len(begun) < len(tables)
 
 
-def test_an_outage_of_the_store_holds_no_table_back(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreachable(*_: object) -> None:
-        raise ConnectionError("no object store")
-
+@pytest.fixture
+def failures(driver: Driver) -> list[str]:
+    """The failed commits of the driver."""
     failures: list[str] = []
-    commits = BatchCommits(driver.stream, driver.tables, on_failure=lambda: failures.append("commit"))
-    driver.commits = commits
+    driver.commits = BatchCommits(driver.stream, driver.tables, on_failure=lambda: failures.append("commit"))
+    return failures
+
+
+def unreachable(*_: object) -> object:
+    raise ConnectionError("no object store")
+
+
+def test_an_outage_of_the_store_holds_no_table_back(
+    driver: Driver, failures: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as during:
         during.setattr(driver.tables, "append", unreachable)
         with pytest.raises(ConnectionError):
@@ -436,19 +429,15 @@ def test_an_outage_of_the_store_holds_no_table_back(driver: Driver, monkeypatch:
 
 
 def test_an_outage_while_a_table_catches_up_is_counted_as_a_failed_commit(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
+    driver: Driver, failures: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver.take(1)
     commit(driver.store, BINGO, CORRECTED)
     append = driver.tables.append
 
     def no_bingo(entry: TableFiles, transaction: BatchTransaction) -> object:
-        if entry.table == BINGO:
-            raise ConnectionError("no object store")
-        return append(entry, transaction)
+        return unreachable() if entry.table == BINGO else append(entry, transaction)
 
-    failures: list[str] = []
-    driver.commits = BatchCommits(driver.stream, driver.tables, on_failure=lambda: failures.append("commit"))
     with monkeypatch.context() as during:
         during.setattr(driver.tables, "append", no_bingo)
         with pytest.raises(ConnectionError):
@@ -460,13 +449,8 @@ def test_an_outage_while_a_table_catches_up_is_counted_as_a_failed_commit(
 
 
 def test_an_erasure_that_fails_after_a_late_commit_is_counted_as_a_failed_commit(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
+    driver: Driver, failures: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreachable(*_: object) -> None:
-        raise ConnectionError("no object store")
-
-    failures: list[str] = []
-    driver.commits = BatchCommits(driver.stream, driver.tables, on_failure=lambda: failures.append("commit"))
     with monkeypatch.context() as during:
         during.setattr(batch_commits, "erase_again", unreachable)
         with pytest.raises(ConnectionError):

@@ -21,6 +21,7 @@ from gamelake.streaming.dedup.window import DedupLimits, DedupWindow
 from gamelake.streaming.dedup.worker_memory import WorkerMemory
 from gamelake.streaming.plan import KnownFile
 from tests.support.logged import logged
+from tests.support.manifests import a_manifest
 from tests.unit.properties import examples
 
 STREAM, SEED = "ingest_files", "q"
@@ -75,19 +76,7 @@ class TwoStreams:
             self.store.put(path, identities(ids, at).encode())
             section = EventsSection(partition=partition, start=0, events=len(ids), newest=self.now)
             files.append(EventsFile(path=path, sections=(section,)))
-        manifest = BatchManifest(
-            stream=STREAM,
-            query_id=SEED,
-            generation=0,
-            batch_id=self.batch,
-            topic="t",
-            topic_id="i",
-            written_at="",
-            offsets=(),
-            tables=(),
-            dead_letters={},
-            events=(*files, *merged),
-        )
+        manifest = a_manifest(stream=STREAM, query_id=SEED, batch_id=self.batch, events=(*files, *merged))
         self.manifests.settle(manifest)
         self.decided.append((self.now, ids))
         self.batch += 1

@@ -38,11 +38,6 @@ _SCORE_AS_TEXT = _HEAD + "  string score = 20;\n}\n"
 _CLASHING_CASE = _HEAD + "  Params event_params = 20;\n}\nmessage Params { string Gamer_Id = 1; }\n"
 
 
-@pytest.fixture
-def lakehouse(tmp_path: Path) -> TaskLakehouse:
-    return TaskLakehouse(tmp_path)
-
-
 def _record(lakehouse: TaskLakehouse, text: str, under: int, **changes: object) -> KafkaTaskRecord:
     schema = compiled(text)
     lakehouse.register(under, schema)

@@ -3,7 +3,6 @@
 import time
 from dataclasses import replace
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -16,11 +15,6 @@ from gamelake.streaming.plan import NO_CLOCK
 from tests.unit.streaming.tasks import KART_TABLE, NOON, KafkaTaskRecord, TaskLakehouse, a_record, compiled, framed
 
 _MILLISECOND, _HOUR = timedelta(milliseconds=1), timedelta(hours=1)
-
-
-@pytest.fixture
-def lakehouse(tmp_path: Path) -> TaskLakehouse:
-    return TaskLakehouse(tmp_path)
 
 
 def _microseconds(moment: datetime) -> int:

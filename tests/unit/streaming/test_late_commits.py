@@ -1,20 +1,16 @@
 """A player who is erased while a batch waits to be committed does not come back, and all other rows do."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from gamelake.delta.columns import delta_schema_json
-from gamelake.delta.data_files import write_rows
 from gamelake.delta.log.codec import commit_info, encode_entry, entry_path
 from gamelake.delta.rewrites import maintenance_lease
-from gamelake.delta.table_files import TableFiles
 from gamelake.delta.tables import open_table
 from gamelake.ledger.held_tables import stream_tables
-from gamelake.ledger.manifests import BatchManifest, OffsetRange
+from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.errors import LeaseHeldError
 from gamelake.objects.store import Store
 from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
@@ -23,6 +19,7 @@ from gamelake.scans.player_rows import PlayerFilter, PlayerTable
 from gamelake.streaming.driver import batch_commits
 from gamelake.streaming.driver.batch_commits import BatchCommits
 from gamelake.streaming.driver.stream import Stream
+from tests.support.manifests import a_manifest, files_of, offsets_of
 from tests.unit.streaming.streams import TOPIC, location_of
 
 TABLE = "silver/archery_events"
@@ -39,26 +36,15 @@ class Lake:
 
     def decide(self, batch: int) -> BatchManifest:
         rows = pa.table({"gamer_id": [ERASED, OTHER], "number": [batch, batch]})
-        file = write_rows(self.store, TABLE, rows, {})
-        entry = TableFiles(table=TABLE, partition_by=(), schema=delta_schema_json(rows.schema), files=(file,))
-        taken = OffsetRange(partition=0, first=batch * 2, last=batch * 2 + 1, records=2)
-        return self.stream.manifests.settle(
-            BatchManifest(
-                stream="ingest_events",
-                query_id="q",
-                generation=0,
-                batch_id=batch,
-                topic=TOPIC,
-                topic_id="id",
-                written_at=datetime.now(UTC).isoformat(),
-                offsets=(taken,),
-                tables=(entry,),
-                dead_letters={},
-            )
+        manifest = a_manifest(
+            batch_id=batch,
+            written_at=datetime.now(UTC).isoformat(),
+            offsets=(offsets_of(batch * 2, batch * 2 + 1),),
+            tables=(files_of(self.store, TABLE, rows),),
         )
+        return self.stream.manifests.settle(manifest)
 
     def start(self) -> BatchCommits:
-        """A new process."""
         return BatchCommits(self.stream, stream_tables(self.location))
 
     def set_features(self, *features: str) -> None:
@@ -162,7 +148,7 @@ def test_a_table_under_maintenance_waits_with_its_batch_until_the_rows_can_be_de
 
 def test_an_erasure_of_the_vault_alone_deletes_no_row(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     decided = lake.decide(1)
-    monkeypatch.setattr(RowEraser, "erase", never(LeaseHeldError("rows are not to be erased")))
+    monkeypatch.setattr(RowEraser, "erase", never)
     ErasureRecords(lake.store).begin(ErasureRequest.new("test", "", (ERASED,), Reach.VAULT))
 
     lake.start().commit(decided)
@@ -170,8 +156,5 @@ def test_an_erasure_of_the_vault_alone_deletes_no_row(lake: Lake, monkeypatch: p
     assert lake.rows() == {ERASED: [0, 1], OTHER: [0, 1]}
 
 
-def never(error: Exception) -> Callable[..., None]:
-    def fails(*_: object) -> None:
-        raise error
-
-    return fails
+def never(*_: object) -> None:
+    raise LeaseHeldError("rows are not to be erased")

@@ -6,7 +6,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gamelake.contract.games import GamesContract
 from gamelake.contract.messages import MappedColumn, MessageSpec
 from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.model.errors import ContractError
@@ -174,7 +173,3 @@ def test_sql_that_is_no_expression_of_one_row_is_rejected_at_the_start(sql: str,
 
 def test_the_columns_that_can_be_mapped_are_those_that_all_events_share() -> None:
     assert {column.value for column in MappedColumn} == set(COMMON_SCHEMA.names) - {"kafka_partition", "kafka_offset"}
-
-
-def test_a_contract_without_mappings_maps_nothing() -> None:
-    assert GamesContract(games=GAMES.games).messages == ()

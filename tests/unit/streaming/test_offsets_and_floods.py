@@ -9,6 +9,7 @@ from gamelake.streaming.kafka.batch_records import shared_out
 from gamelake.streaming.kafka.consumers import PartitionRange
 from gamelake.streaming.kafka.source import PlannedOffsets, check_same_offsets, taken_offsets
 from gamelake.streaming.plan import merge_offsets
+from tests.support.manifests import a_manifest
 
 
 def _taken(partition: int, first: int, last: int, records: int | None = None) -> OffsetRange:
@@ -66,18 +67,7 @@ def test_the_ranges_of_several_tasks_make_one_for_each_partition() -> None:
 
 
 def _manifest(*offsets: OffsetRange) -> BatchManifest:
-    return BatchManifest(
-        stream="ingest",
-        query_id="q",
-        generation=0,
-        batch_id=3,
-        topic="events",
-        topic_id="t",
-        written_at="",
-        offsets=offsets,
-        tables=(),
-        dead_letters={},
-    )
+    return a_manifest(stream="ingest", batch_id=3, offsets=offsets)
 
 
 def test_a_decided_batch_must_end_where_the_checkpoint_says() -> None:

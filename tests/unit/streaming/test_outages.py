@@ -35,7 +35,6 @@ class _FailingTask:
         raise self._error
 
     def failed(self, failure: TaskFailure, /) -> pa.RecordBatch:
-        """Keep a failure."""
         self.failures.append(failure)
         return pa.record_batch({})
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import log2
-from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from gamelake.streaming.driver.decision import Decider, Decision, Parallelism
 from gamelake.streaming.driver.poison import PoisonAvoidingDecider, poisonous
 from gamelake.streaming.kafka.batch_records import RecordTask
 from gamelake.streaming.kafka.consumers import PartitionRange
+from tests.support.failing import failing
 from tests.support.logged import logged
 from tests.unit.properties import examples
 from tests.unit.streaming.streams import TOPIC_ID, a_stream
@@ -41,17 +41,11 @@ class KillingRecords(RecordsInProcess):
     """Records whose tasks are killed by each poisonous one that they decode."""
 
     def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
-        """See `BatchRecords`."""
         skipped = cast("Any", task).plan.skipped
         for each in (record for records in self.tasks for record in records):
             if each.value == POISON and not any(other.has(each.partition, each.offset) for other in skipped):
                 raise RuntimeError("the Python worker exited unexpectedly")
         return super().reports(task, tasks)
-
-
-@pytest.fixture
-def lakehouse(tmp_path: Path) -> TaskLakehouse:
-    return TaskLakehouse(tmp_path)
 
 
 @pytest.fixture
@@ -121,11 +115,12 @@ def test_records_that_kill_each_task_are_dead_letters_and_all_others_are_rows(
     assert [each["offset"] for each in logged(caplog, "poison_found")] == [5, 21]
 
 
+class Killed(BaseException):
+    """The process is gone."""
+
+
 @pytest.mark.usefixtures("decoder_fails")
 def test_a_process_that_is_killed_by_a_batch_leaves_that_to_the_next_ones(lakehouse: TaskLakehouse) -> None:
-    class Killed(BaseException):
-        """The process is gone."""
-
     class DeadlyRecords(RecordsInProcess):
         def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
             if len(self.tasks) > 1:
@@ -143,11 +138,14 @@ def test_a_process_that_is_killed_by_a_batch_leaves_that_to_the_next_ones(lakeho
     assert (found.partition, found.first, found.last) == (0, 7, 7)
 
 
+def unreachable() -> None:
+    raise KafkaUnavailableError("no broker")
+
+
 class UnreachableRecords(RecordsInProcess):
     """Records that Kafka does not return."""
 
     def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
-        """See `BatchRecords`."""
         raise KafkaUnavailableError("no broker")
 
 
@@ -155,23 +153,17 @@ class UnreachableRecords(RecordsInProcess):
 def test_processes_that_outages_end_have_not_failed_because_of_records(
     lakehouse: TaskLakehouse, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def require_kafka() -> None:
-        raise KafkaUnavailableError("no broker")
-
     for _ in range(2):
         with pytest.raises(KafkaUnavailableError):
             avoiding(lakehouse)(UnreachableRecords(poisoned([])))
         with pytest.raises(KafkaUnavailableError):
-            avoiding(lakehouse, require_kafka)(RecordsInProcess(poisoned([7])))
+            avoiding(lakehouse, unreachable)(RecordsInProcess(poisoned([7])))
 
     assert avoiding(lakehouse)(RecordsInProcess(poisoned([]))).dead_letters == {}
     assert logged(caplog, "poison_searched") == []
 
 
 def test_an_outage_takes_no_earlier_failure_back(lakehouse: TaskLakehouse, caplog: pytest.LogCaptureFixture) -> None:
-    class Killed(BaseException):
-        """The process is gone."""
-
     class DeadlyRecords(RecordsInProcess):
         def reports(self, task: RecordTask, tasks: int) -> list[bytes]:
             raise Killed
@@ -200,11 +192,8 @@ def test_a_decided_batch_has_no_failures_though_its_processes_end_before_they_se
 
 @pytest.mark.usefixtures("decoder_fails")
 def test_an_outage_of_kafka_dead_letters_nothing(lakehouse: TaskLakehouse) -> None:
-    def require_kafka() -> None:
-        raise KafkaUnavailableError("no broker")
-
     with pytest.raises(KafkaUnavailableError):
-        avoiding(lakehouse, require_kafka)(RecordsInProcess(poisoned([7])))
+        avoiding(lakehouse, unreachable)(RecordsInProcess(poisoned([7])))
 
     assert SkippedRecordsOfStream(lakehouse.store, "ingest").all(TOPIC_ID) == ()
 
@@ -212,12 +201,9 @@ def test_an_outage_of_kafka_dead_letters_nothing(lakehouse: TaskLakehouse) -> No
 def test_an_outage_of_the_store_dead_letters_nothing(lakehouse: TaskLakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     decide = avoiding(lakehouse)
 
-    def full(*_: object) -> None:
-        raise OSError("no space left on device")
-
     with monkeypatch.context() as during:
         for write in ("put", "put_new"):
-            during.setattr(Store, write, full)
+            during.setattr(Store, write, failing(OSError("no space left on device")))
         with pytest.raises((StoreUnavailableError, OSError)):
             decide(RecordsInProcess(poisoned([])))
 
@@ -228,10 +214,7 @@ def test_an_outage_of_the_store_dead_letters_nothing(lakehouse: TaskLakehouse, m
 def test_a_failure_that_dead_letters_share_dead_letters_nothing(
     lakehouse: TaskLakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("gamelake.streaming.tasks.task.as_bronze", broken)
+    monkeypatch.setattr("gamelake.streaming.tasks.task.as_bronze", failing(ZeroDivisionError()))
 
     with pytest.raises(Exception, match="ZeroDivisionError"):
         avoiding(lakehouse)(RecordsInProcess(poisoned([], records=4)))
@@ -242,10 +225,7 @@ def test_a_failure_that_dead_letters_share_dead_letters_nothing(
 def test_a_batch_without_records_that_fails_raises_its_own_error(
     lakehouse: TaskLakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> Decision:
-        raise ZeroDivisionError("no task")
-
-    monkeypatch.setattr(Decider, "decide", broken)
+    monkeypatch.setattr(Decider, "decide", failing(ZeroDivisionError("no task")))
 
     with pytest.raises(ZeroDivisionError):
         avoiding(lakehouse)(RecordsInProcess([]))

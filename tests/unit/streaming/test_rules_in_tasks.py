@@ -30,21 +30,21 @@ def _judged(outcome: TaskOutcome) -> Judged:
     return merge_judged(report.judged for report in outcome.reports)
 
 
-def _three(**last: object) -> list[object]:
-    return [
-        {"eventId": "a"},
-        {"eventId": "b", "eventParams": {"amount": -1.5}},
-        {"eventId": "c", "gameName": "Yeti Ski"} | last,
+THREE = numbered(
+    [
+        a_record(1, eventId="a"),
+        a_record(1, eventId="b", eventParams={"amount": -1.5}),
+        a_record(1, eventId="c", gameName="Yeti Ski"),
     ]
+)
 
 
 def test_a_row_that_breaks_a_warning_rule_goes_to_silver_and_is_counted(
     lakehouse: TaskLakehouse, tmp_path: Path
 ) -> None:
     rules = _rules(tmp_path, a_rule(severity="warn"))
-    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
-    outcome = lakehouse.run(records, rules=rules)
+    outcome = lakehouse.run(THREE, rules=rules)
 
     (count,) = _judged(outcome).counts
     assert (count.game, count.rule, count.severity, count.broken) == ("kart_rumble", "paid", "warn", 1)
@@ -57,9 +57,8 @@ def test_a_row_that_breaks_a_warning_rule_goes_to_silver_and_is_counted(
 
 def test_a_quarantined_row_is_kept_typed_with_its_rule_and_its_record(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule(), a_rule("named", "event_name <> 'level_completed'", severity="warn"))
-    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
-    outcome = lakehouse.run(records, rules=rules)
+    outcome = lakehouse.run(THREE, rules=rules)
 
     (row,) = outcome.rows(QUARANTINE)
     assert (row["rule"], row["severity"], row["broken"], row["game"]) == (
@@ -71,7 +70,7 @@ def test_a_quarantined_row_is_kept_typed_with_its_rule_and_its_record(lakehouse:
     assert row["fingerprint"] == rules.rules.rules[0].fingerprint
     assert (row["event_id"], row["amount"], row["event_date"]) == ("b", -1.5, "2026-01-01")
     assert (row["topic"], row["kafka_partition"], row["kafka_offset"]) == ("events", 0, 1)
-    assert row["value"] == records[1].value
+    assert row["value"] == THREE[1].value
     typed = json.loads(row["row"])
     assert (typed["event_id"], typed["amount"], typed["device_id"]) == ("b", -1.5, "")
     assert typed["event_time"] == "2026-01-01 11:59:00"
@@ -82,9 +81,8 @@ def test_a_quarantined_row_is_kept_typed_with_its_rule_and_its_record(lakehouse:
 
 def test_a_dropped_row_is_only_in_bronze(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule(severity="drop"))
-    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
-    outcome = lakehouse.run(records, rules=rules)
+    outcome = lakehouse.run(THREE, rules=rules)
 
     assert (outcome.count(BRONZE_EVENTS), outcome.count(SILVER_EVENTS), outcome.count(QUARANTINE)) == (3, 2, 0)
     assert _judged(outcome).dropped == {"paid": 1}
@@ -92,9 +90,8 @@ def test_a_dropped_row_is_only_in_bronze(lakehouse: TaskLakehouse, tmp_path: Pat
 
 def test_a_row_that_one_rule_quarantines_is_not_dropped_by_another(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule("kept"), a_rule("gone", severity="drop"))
-    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
-    judged = _judged(lakehouse.run(records, rules=rules))
+    judged = _judged(lakehouse.run(THREE, rules=rules))
 
     assert (judged.quarantined, judged.dropped) == ({"kept": 1}, {})
     assert {count.rule: count.broken for count in judged.counts} == {"kept": 1, "gone": 1}
@@ -102,9 +99,8 @@ def test_a_row_that_one_rule_quarantines_is_not_dropped_by_another(lakehouse: Ta
 
 def test_a_rule_applies_only_to_its_games(lakehouse: TaskLakehouse, tmp_path: Path) -> None:
     rules = _rules(tmp_path, a_rule("of_yeti", "event_id = ''", games=["yeti_ski"]))
-    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
-    outcome = lakehouse.run(records, rules=rules)
+    outcome = lakehouse.run(THREE, rules=rules)
 
     assert outcome.count(KART_TABLE) == 2
     assert outcome.count(YETI_TABLE) == 0
@@ -128,9 +124,8 @@ def test_a_broken_rule_of_severity_fail_stops_the_batch_and_is_named_with_the_ga
     lakehouse: TaskLakehouse, tmp_path: Path
 ) -> None:
     rules = _rules(tmp_path, a_rule(severity="fail"))
-    records = numbered([a_record(1, **changes) for changes in _three()])  # type: ignore[arg-type] # fields of an event
 
-    judged = _judged(lakehouse.run(records, rules=rules))
+    judged = _judged(lakehouse.run(THREE, rules=rules))
 
     with pytest.raises(BrokenRuleError, match=r"1 rows of kart_rumble break 'paid': nothing of the batch was taken"):
         require_no_failures(judged)

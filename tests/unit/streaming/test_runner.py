@@ -11,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 
 from gamelake.model.errors import AnotherDriverError, GamelakeError, OffsetGapError, StoreError
 from gamelake.streaming.driver import runner
+from tests.support.failing import failing
 
 
 @dataclass(frozen=True)
@@ -22,19 +23,15 @@ class Throwable:
     cause: "Throwable | None" = None
 
     def getClass(self) -> "Throwable":  # noqa: N802 # Java's name
-        """What has the name."""
         return self
 
     def getName(self) -> str:  # noqa: N802 # Java's name
-        """The name of the class."""
         return self.name
 
     def getCondition(self) -> str:  # noqa: N802 # Spark's name
-        """The condition."""
         return self.condition
 
     def getCause(self) -> "Throwable | None":  # noqa: N802 # Java's name
-        """The cause, if there is one."""
         return self.cause
 
 
@@ -65,7 +62,6 @@ class Batches:
 
     @contextmanager
     def between_batches(self) -> Iterator[None]:
-        """Note it."""
         self.between = True
         yield
 
@@ -133,9 +129,6 @@ def test_a_stopped_query_is_polled_and_ends_between_two_batches(stops: list[Any]
 
 
 def test_an_error_while_polling_ends_the_run(stops: list[Any]) -> None:
-    def on_poll() -> None:
-        raise StoreError("the source is away")
-
     with pytest.raises(StoreError, match="the source is away"):
-        runner.run_until(Event(), Query(), Batches(), on_poll)  # type: ignore[arg-type] # no Spark
+        runner.run_until(Event(), Query(), Batches(), failing(StoreError("the source is away")))  # type: ignore[arg-type] # no Spark
     assert stops == []

@@ -1,6 +1,5 @@
 """Two streams decide their batches in one order: a stream that stalls or dies at any step doubles no event."""
 
-import uuid
 from collections import Counter
 from functools import partial
 from itertools import count
@@ -13,13 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gamelake.delta.columns import delta_schema_json
-from gamelake.delta.data_files import DataFile, encode_parquet
 from gamelake.delta.table_files import TableFiles
 from gamelake.delta.tables import open_table
 from gamelake.ledger.generations import Generation
 from gamelake.ledger.held_tables import stream_tables
-from gamelake.ledger.manifests import Manifests, OffsetRange
+from gamelake.ledger.manifests import Manifests
 from gamelake.ledger.settle_records import CLEAN_UP_EVERY, KEPT_RECORDS, SettleRecords
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SETTLE_RECORDS, SILVER_EVENTS, checkpoint_path
@@ -32,6 +29,7 @@ from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
 from gamelake.streaming.driver.runner import finish_last_batch
 from gamelake.streaming.driver.stream import Stream
 from tests.support.interrupted_store import InterruptedStore
+from tests.support.manifests import files_of, offsets_of
 from tests.unit.streaming.streams import TOPIC, TOPIC_ID, FailingStore, StandingTopic, location_of, log_batch
 
 KAFKA, FILES = "ingest_events", "ingest_files"
@@ -50,12 +48,10 @@ class EventsDecider:
         del planned, plan
         self.calls += 1
         new = sorted(set(records) - set(ids_of(self._store, KAFKA)) - set(ids_of(self._store, FILES)))
-        entry = silver(self._store, str(uuid.uuid4()), new)
-        taken = OffsetRange(partition=0, first=0, last=len(records) - 1, records=len(records))
-        return Decision((taken,), (entry,) if new else (), {}, {"archery": len(records) - len(new)}, ())
+        tables = (silver(self._store, new),) if new else ()
+        return Decision((offsets_of(0, len(records) - 1),), tables, {}, {"archery": len(records) - len(new)}, ())
 
     def learn(self, columns: object) -> bool:
-        """Keep the columns."""
         del columns
         return False
 
@@ -83,13 +79,9 @@ class Driver:
         self.body(cast("Any", list(ids)), batch)
 
 
-def silver(store: Store, name: str, ids: list[str]) -> TableFiles:
+def silver(store: Store, ids: list[str]) -> TableFiles:
     """A file of silver/events with these events."""
-    rows = pa.table({"game_name": ["Archery"] * len(ids), "event_id": ids}, schema=COLUMNS)
-    content, statistics = encode_parquet(rows, frozenset())
-    store.put(f"{SILVER_EVENTS}/{name}.parquet", content.to_pybytes())
-    file = DataFile(path=f"{name}.parquet", size=content.size, rows=len(ids), partition={}, statistics=statistics)
-    return TableFiles(table=SILVER_EVENTS, partition_by=(), schema=delta_schema_json(COLUMNS), files=(file,))
+    return files_of(store, SILVER_EVENTS, pa.table({"game_name": ["Archery"] * len(ids), "event_id": ids}, COLUMNS))
 
 
 def ids_of(store: Store, stream: str) -> list[str]:
@@ -101,7 +93,6 @@ def ids_of(store: Store, stream: str) -> list[str]:
 
 
 def rows(folder: Path) -> Counter[str]:
-    """The events of the table."""
     table = open_table(location_of(folder), SILVER_EVENTS)
     return Counter(pa.table(table.to_pyarrow_table()).column("event_id").to_pylist())
 
@@ -191,7 +182,7 @@ def test_a_decision_whose_driver_was_killed_before_its_manifest_is_completed_by_
     records.follow()
     standing = Manifests(store, KAFKA).read(0)
     assert standing is not None
-    decided = msgspec.structs.replace(standing, batch_id=1, tables=(silver(store, "killed", ["both"]),))
+    decided = msgspec.structs.replace(standing, batch_id=1, tables=(silver(store, ["both"]),))
     assert records.add(decided)
 
     second.take(0, "both", "other")
@@ -241,7 +232,7 @@ def test_an_old_number_that_is_created_again_between_listing_and_reading_brings_
     store = Store(location_of(tmp_path))
     standing = Manifests(store, KAFKA).read(0)
     assert standing is not None
-    stale = msgspec.structs.replace(standing, batch_id=1, tables=(silver(store, "stale", ["both"]),))
+    stale = msgspec.structs.replace(standing, batch_id=1, tables=(silver(store, ["both"]),))
     newest = max(store.paths(SETTLE_RECORDS))
     content = store.get(newest) or b""
     decided = msgspec.json.decode(pa.CompressedInputStream(pa.BufferReader(content), "zstd").read())
@@ -274,7 +265,7 @@ def test_a_batch_that_another_driver_decides_during_a_start_is_committed_before_
     assert standing is not None
     for path in store.paths(checkpoint_path(KAFKA, 0)):
         store.delete(path)
-    decided = msgspec.structs.replace(standing, batch_id=1, tables=(silver(store, "killed", ["decided"]),))
+    decided = msgspec.structs.replace(standing, batch_id=1, tables=(silver(store, ["decided"]),))
     opening = Stream.open
 
     def after_a_decision(stream: Stream, topic_id: str) -> Generation:

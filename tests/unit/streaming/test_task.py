@@ -35,12 +35,6 @@ from tests.unit.streaming.tasks import (
     numbered,
 )
 
-
-@pytest.fixture
-def lakehouse(tmp_path: Path) -> TaskLakehouse:
-    return TaskLakehouse(tmp_path)
-
-
 _KINDS = {
     "kart": a_record(1),
     "kart of version 2": a_record(2, purchase={"productId": "gem"}),
@@ -209,19 +203,12 @@ def test_the_contract_sets_the_limits_of_event_times(tmp_path: Path) -> None:
     assert [row["kafka_offset"] for row in outcome.rows(KART_TABLE)] == [0, 2]
 
 
-def test_an_unlisted_game_is_dead_lettered(lakehouse: TaskLakehouse) -> None:
-    outcome = lakehouse.run([a_record(1, gameName="New Game")])
-
-    assert dict(outcome.dead_letters) == {"unroutable": 1}
-
-
 def test_an_unlisted_game_gets_its_own_table_if_the_contract_says_so_up_to_a_limit(tmp_path: Path) -> None:
     contract = GamesContract(games=(KART,), unlisted_games=UnlistedGames.OWN_TABLE, max_unlisted_tables=2)
     names = ("New Game", "Old Game", "One Too Many", "New Game", "Kart Rumble")
 
     outcome = TaskLakehouse(tmp_path, contract).run(
-        numbered(a_record(1, gameName=name) for name in names),
-        unlisted_tables=frozenset({"silver/old_game_events"}),
+        numbered(a_record(1, gameName=name) for name in names), unlisted_tables=frozenset({"silver/old_game_events"})
     )
 
     assert {table: outcome.count(table) for table in outcome.game_tables} == {

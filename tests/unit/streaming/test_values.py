@@ -23,15 +23,7 @@ from gamelake.serving.gold.runner import GoldTables, attempt
 from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.streaming.driver.table_columns import TableColumns
 from tests.unit.properties import examples
-from tests.unit.streaming.tasks import (
-    KART,
-    KART_TABLE,
-    Json,
-    TaskLakehouse,
-    TaskOutcome,
-    a_record,
-    numbered,
-)
+from tests.unit.streaming.tasks import KART, KART_TABLE, Json, TaskLakehouse, TaskOutcome, a_record, numbered
 
 BY = (PartitionColumn.EVENT_DATE, PartitionColumn.EVENT_NAME, PartitionColumn.PLATFORM)
 Read = Callable[[Path], list[Json]]

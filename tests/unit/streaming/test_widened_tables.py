@@ -8,20 +8,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from gamelake.delta.columns import delta_schema_json
-from gamelake.delta.data_files import write_rows
-from gamelake.delta.table_files import TableFiles
-from gamelake.ledger.held_tables import stream_tables
-from gamelake.ledger.manifests import OffsetRange
-from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import game_table
 from gamelake.objects.store import Store
 from gamelake.serving.live_ops.decider import LiveOpsDecider
-from gamelake.streaming.driver.batch import FanOut, OpenStream
 from gamelake.streaming.driver.decision import Decision
-from gamelake.streaming.driver.flood import FloodBreaker, FloodLimit
 from gamelake.streaming.driver.stream import Stream
-from tests.unit.streaming.streams import TOPIC_ID, StandingTopic, a_stream, location_of, log_batch
+from tests.support.manifests import files_of, offsets_of
+from tests.unit.streaming.streams import a_stream, run_batch
 
 TABLE = game_table("archery")
 
@@ -41,13 +34,9 @@ class ScoreDecider:
         self.decisions = 0
 
     def decide(self, records: object, planned: object, plan: object) -> Decision:
-        """Write the row."""
         del records, planned, plan
         self.decisions += 1
-        file = write_rows(self._store, TABLE, self._rows, {})
-        schema = delta_schema_json(self._rows.schema)
-        entry = TableFiles(table=TABLE, partition_by=(), schema=schema, files=(file,))
-        return Decision((OffsetRange(partition=0, first=0, last=0, records=1),), (entry,), {}, {}, ())
+        return Decision((offsets_of(0, 0),), (files_of(self._store, TABLE, self._rows),), {}, {}, ())
 
     def learn(self, columns: Mapping[str, pa.Schema]) -> bool:
         """Take the type of the table."""
@@ -63,19 +52,10 @@ def stream(tmp_path: Path) -> Stream:
     return a_stream(tmp_path)
 
 
-def run_batch(folder: Path, stream: Stream, decider: ScoreDecider) -> None:
-    generation = stream.open(TOPIC_ID)
-    log_batch(folder, generation, 0, {0: 1})
-    with stream_tables(location_of(folder)) as tables:
-        source = OpenStream(stream, generation, tables, cast("Any", StandingTopic()))
-        driver = FanOut(source, cast("Any", decider), FloodBreaker(FloodLimit(1, 1)), Failpoints())
-        driver(cast("Any", None), 0)
-
-
 def test_a_decider_that_learns_the_columns_decides_again(tmp_path: Path, stream: Stream) -> None:
     decider = ScoreDecider(stream.store, can_learn=True)
 
-    run_batch(tmp_path, stream, decider)
+    run_batch(tmp_path, decider)
 
     assert decider.decisions == 2
     assert stream.held.all() == {}
@@ -86,7 +66,7 @@ def test_a_decider_that_keeps_its_columns_decides_once_and_its_table_is_held_bac
 ) -> None:
     decider = ScoreDecider(stream.store, can_learn=False)
 
-    run_batch(tmp_path, stream, decider)
+    run_batch(tmp_path, decider)
 
     assert decider.decisions == 1
     assert list(stream.held.all()) == [TABLE]

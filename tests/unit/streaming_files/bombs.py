@@ -29,7 +29,6 @@ def _compressed(row: bytes, size: int) -> bytes:
 
 
 def parquet_of(columns: dict[str, pa.Array]) -> bytes:
-    """Return a Parquet file of some columns."""
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink, compression="zstd", store_schema=False)
     return sink.getvalue()
@@ -47,10 +46,7 @@ def _one_list(values: int) -> pa.Array:
 # Each with its name in the store.
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "zeros": ("zeros.pb.gz", lambda: gzip.compress(bytes(64 * MIB))),
-    "zeros-after-an-event": (
-        "zeros.pb.gz",
-        lambda: gzip.compress(b"\x03\x0a\x01a" + bytes(8 * MIB)),
-    ),
+    "zeros-after-an-event": ("zeros.pb.gz", lambda: gzip.compress(b"\x03\x0a\x01a" + bytes(8 * MIB))),
     "empty-objects": ("objects.json.zst", lambda: _compressed(b"{}\n", 40 * MIB)),
     "events": ("events.json.zst", lambda: _compressed(line() + b"\n", 128 * MIB)),
     "delimited-events": ("events.pb.zst", lambda: _compressed(b"\x14\x0a\x12" + b"a" * 18, 48 * MIB)),

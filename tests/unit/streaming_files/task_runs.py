@@ -40,12 +40,10 @@ class Run:
         return {result.name.key: result.outcome.value for result in self.results}
 
     def rows(self, table: str) -> list[dict[str, object]]:
-        """The rows of a table."""
         contents = (self.store.get(f"{name}/{path}") for name, path in self.files if name == table)
         return [row for content in contents for row in pq.read_table(pa.BufferReader(content)).to_pylist()]
 
     def event_ids(self) -> list[object]:
-        """The ids of the events in silver."""
         return [row["event_id"] for row in self.rows(SILVER_EVENTS)]
 
     def letters(self) -> list[tuple[object, object]]:
@@ -71,7 +69,6 @@ class FileRuns:
         self.store.put(schema_path(SCHEMA_ID), schema.SerializeToString())
 
     def write(self, key: str, content: bytes) -> bytes:
-        """Write a file, and return its notification."""
         path = self.landing / key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -98,7 +95,6 @@ class FileRuns:
         )
 
     def run(self, *notifications: bytes | None, landing: Location | None = None) -> Run:
-        """Run a batch of notifications."""
         count = len(notifications)
         table = pa.table(
             {

@@ -27,11 +27,6 @@ from tests.unit.streaming_files.task_runs import FileRuns, notification
 ODD_NAMES = ("a\tb.json", "a\nb.json", "a\x7fb.json", "a b+c%2F.json", "\U0001f3ae.json", "x" * 250 + ".json")
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> FileRuns:
-    return FileRuns(tmp_path)
-
-
 def listed(runs: FileRuns, prefix: str = "") -> MissingNotifications:
     """What a reconciliation of the folder finds."""
     landing = LandingBucket(Location(uri=runs.landing.as_uri()))

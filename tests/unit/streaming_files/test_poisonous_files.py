@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Self, cast
 
 import pyarrow as pa
@@ -41,15 +40,12 @@ class Partitions:
     elements: Sequence[Any] = ()
 
     def parallelize(self, elements: Sequence[Any], _: int) -> Self:
-        """See `SparkContext`."""
         return replace(self, elements=elements)
 
     def mapPartitions(self, function: Callable[[Iterator[Any]], Iterable[Any]]) -> Self:  # noqa: N802 # Spark's name
-        """See `RDD`."""
         return replace(self, elements=list(function(iter(self.elements))))
 
     def collect(self) -> Sequence[Any]:
-        """See `RDD`."""
         return self.elements
 
 
@@ -68,18 +64,11 @@ class Notifications:
     spark: Session = field(default_factory=Session)
 
     def read(self) -> pa.Table:
-        """See `BatchRecords`."""
         return pa.Table.from_batches([as_batch(self.records)], RECORD_SCHEMA)
 
     def part(self, ranges: Sequence[PartitionRange]) -> Self:
-        """See `BatchRecords`."""
         (only,) = ranges
         return replace(self, records=[each for each in self.records if only.start <= each.offset < only.end])
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> FileRuns:
-    return FileRuns(tmp_path)
 
 
 def deciding(runs: FileRuns, rules: RulesInForce | None = None) -> PoisonAvoidingDecider[Any]:

@@ -22,11 +22,6 @@ from tests.unit.streaming_files.contract import line
 from tests.unit.streaming_files.task_runs import FileRuns, Run, notification
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> FileRuns:
-    return FileRuns(tmp_path)
-
-
 def an_event() -> tuple[str, bytes]:
     """The id of an event of now, and its line."""
     event_id = str(uuid.uuid4())

@@ -16,7 +16,7 @@ from gamelake.layers.known_events import ANY_TIME, Events
 from gamelake.layers.routing import Router
 from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.objects.store import Location, Store
+from gamelake.objects.store import Store
 from gamelake.streaming.dedup.worker_memory import worker_memory
 from gamelake.streaming.files import silver_ids
 from gamelake.streaming.files.silver_ids import SilverIds
@@ -25,11 +25,6 @@ GAMES = load_games(Path("contracts/games.yaml"))
 GAME = GAMES.games[0]
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 IDENTITIES = Identities("seed")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(Location(uri=tmp_path.as_uri()))
 
 
 @pytest.fixture

@@ -106,11 +106,7 @@ def properties(group: str, artifact: str, version: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "content", "coordinates"),
     [
-        (
-            "a-1.0.jar",
-            jar(**properties("org.b", "b", "2"), **properties("org.a", "a", "1.0")),
-            ("org.a", "a", "1.0"),
-        ),
+        ("a-1.0.jar", jar(**properties("org.b", "b", "2"), **properties("org.a", "a", "1.0")), ("org.a", "a", "1.0")),
         ("com.google.guava_guava-33.0-jre.jar", jar(), ("com.google.guava", "guava", "33.0-jre")),
         ("breeze_2.13-2.1.0.jar", jar(), ("org.scalanlp", "breeze_2.13", "2.1.0")),
         (

@@ -10,20 +10,10 @@ import yaml
 
 HERE = Path(__file__).parent
 KINDS = (
-    "apps.v1.Deployment",
-    "autoscaling.v2.HorizontalPodAutoscaler",
-    "batch.v1.CronJob",
-    "batch.v1.Job",
-    "core.v1.ConfigMap",
-    "core.v1.Pod",
-    "core.v1.Service",
-    "core.v1.ServiceAccount",
-    "networking.v1.Ingress",
-    "networking.v1.NetworkPolicy",
-    "policy.v1.PodDisruptionBudget",
-    "rbac.v1.Role",
-    "rbac.v1.RoleBinding",
-)
+    "apps.v1.Deployment", "autoscaling.v2.HorizontalPodAutoscaler", "batch.v1.CronJob", "batch.v1.Job",
+    "core.v1.ConfigMap", "core.v1.Pod", "core.v1.Service", "core.v1.ServiceAccount", "networking.v1.Ingress",
+    "networking.v1.NetworkPolicy", "policy.v1.PodDisruptionBudget", "rbac.v1.Role", "rbac.v1.RoleBinding",
+)  # fmt: skip
 
 
 def main(swagger: Path, *definitions: Path) -> None:

@@ -20,7 +20,7 @@ from gamelake.observability.lineage.flow import (
 from gamelake.observability.lineage.gold import flow_of
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import GoldRefresh
-from tests.unit.observability.lineage.tables import lake, make_table
+from tests.unit.observability.lineage.tables import emit, lake, make_table
 
 PLAYERS = AggregateSpec(
     name="player_agg",
@@ -68,8 +68,6 @@ def lakehouse_with_lineage(folder: Path, games: Sequence[str]) -> Location:
     versions = lambda _: {7: SchemaVersion("game-events-value", 3)}  # noqa: E731
     with lineage_emitter(LineageOptions(), "ingest_events", location, versions) as job_lineage:
         job_lineage.emit(ingest)
-    with lineage_emitter(LineageOptions(), "gold", location) as job_lineage:
-        job_lineage.emit(*(flow_of(each, RunKind.STREAMING) for each in gold))
-    with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
-        job_lineage.emit(kpis)
+    emit(location, *(flow_of(each, RunKind.STREAMING) for each in gold), job="gold")
+    emit(location, kpis)
     return location

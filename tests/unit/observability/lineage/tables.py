@@ -8,12 +8,22 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from gamelake.model.naming import LINEAGE_EVENTS
+from gamelake.model.options import LineageOptions
 from gamelake.objects.store import Location
+from gamelake.observability.lineage.emitter import lineage_emitter
+from gamelake.observability.lineage.flow import Flow
+
+_USUAL = LineageOptions()
 
 
 def lake(folder: Path) -> Location:
-    """An empty lakehouse."""
     return Location(uri=f"file://{folder / 'lake'}")
+
+
+def emit(location: Location, *flows: Flow, job: str = "kpis", options: LineageOptions = _USUAL) -> None:
+    """Run a job that emits some flows."""
+    with lineage_emitter(options, job, location) as job_lineage:
+        job_lineage.emit(*flows)
 
 
 def make_table(location: Location, path: str, *columns: str) -> None:

@@ -23,7 +23,7 @@ from gamelake.observability.lineage.emitter import LineageEmitter, NoOpEmitter, 
 from gamelake.observability.lineage.flow import FilesDataset, Flow, FlowEnd, RunKind, TableDataset, TopicDataset, tables
 from tests.support.eventually import eventually
 from tests.support.logged import logged
-from tests.unit.observability.lineage.tables import events, lake, make_table, types
+from tests.unit.observability.lineage.tables import emit, events, lake, make_table, types
 
 
 def flow(job: str = "kpis.dau", *outputs: str, inputs: tuple[str, ...] = ("silver/events",)) -> Flow:
@@ -36,13 +36,16 @@ def flow(job: str = "kpis.dau", *outputs: str, inputs: tuple[str, ...] = ("silve
     )
 
 
-def test_a_run_begins_and_ends_with_all_that_is_known_of_its_tables(tmp_path: Path) -> None:
-    location = lake(tmp_path)
+@pytest.fixture
+def location(tmp_path: Path) -> Location:
+    return lake(tmp_path)
+
+
+def test_a_run_begins_and_ends_with_all_that_is_known_of_its_tables(tmp_path: Path, location: Location) -> None:
     make_table(location, "silver/events", "event_id", "gamer_id")
     make_table(location, "gold/kpi_dau", "day")
 
-    with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
-        job_lineage.emit(flow())
+    emit(location, flow())
 
     begun, ended = events(location)
     assert (begun["eventType"], ended["eventType"]) == ("START", "COMPLETE")
@@ -55,14 +58,10 @@ def test_a_run_begins_and_ends_with_all_that_is_known_of_its_tables(tmp_path: Pa
     assert written["facets"]["version"]["datasetVersion"] == "0"
 
 
-def test_the_table_of_events_can_be_asked_by_job_and_table(tmp_path: Path) -> None:
-    location = lake(tmp_path)
+def test_the_table_of_events_can_be_asked_by_job_and_table(location: Location) -> None:
     topic = FlowEnd(what=TopicDataset("kafka-1:9092,kafka-2:9092", "events"), schema_ids=frozenset({7}))
 
-    with lineage_emitter(LineageOptions(), "ingest_events", location) as job_lineage:
-        job_lineage.emit(
-            Flow(job="a", description="", kind=RunKind.BATCH, inputs=(topic,), outputs=tables("silver/events"))
-        )
+    emit(location, Flow(job="a", description="", kind=RunKind.BATCH, inputs=(topic,), outputs=tables("silver/events")))
 
     rows = (
         DeltaTable(location.child(LINEAGE_EVENTS)).to_pyarrow_table().select(["job", "inputs", "outputs"]).to_pylist()
@@ -73,8 +72,7 @@ def test_the_table_of_events_can_be_asked_by_job_and_table(tmp_path: Path) -> No
     assert event["inputs"][0]["facets"]["gamelake_protobuf"]["schemas"] == [{"id": 7}]
 
 
-def test_the_same_flow_again_is_no_event(tmp_path: Path) -> None:
-    location = lake(tmp_path)
+def test_the_same_flow_again_is_no_event(location: Location) -> None:
     make_table(location, "silver/events")
     make_table(location, "gold/kpi_dau")
 
@@ -87,9 +85,7 @@ def test_the_same_flow_again_is_no_event(tmp_path: Path) -> None:
     assert types(location) == [("kpis.dau", "START"), ("kpis.dau", "RUNNING"), ("kpis.dau", "COMPLETE")]
 
 
-def test_a_run_that_goes_on_emits_an_event_at_an_interval(tmp_path: Path) -> None:
-    location = lake(tmp_path)
-
+def test_a_run_that_goes_on_emits_an_event_at_an_interval(location: Location) -> None:
     with lineage_emitter(LineageOptions(every=timedelta(milliseconds=50)), "kpis", location) as job_lineage:
         job_lineage.emit(flow())
         eventually(lambda: ("kpis.dau", "RUNNING") in _types_so_far(location), timeout=20)
@@ -102,8 +98,7 @@ def _types_so_far(location: Location) -> list[tuple[str, str]]:
         return []
 
 
-def test_a_table_that_appears_is_emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    location = lake(tmp_path)
+def test_a_table_that_appears_is_emitted(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emitter_module, "_RETRY_SECONDS", 0.02)
 
     with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
@@ -121,9 +116,7 @@ def test_a_table_that_appears_is_emitted(tmp_path: Path, monkeypatch: pytest.Mon
     ("error", "text"),
     [(ContractError("no such game"), "ContractError: no such game"), (ValueError("about a player"), "ValueError")],
 )
-def test_a_run_that_fails_says_so_in_words_that_are_ours(tmp_path: Path, error: Exception, text: str) -> None:
-    location = lake(tmp_path)
-
+def test_a_run_that_fails_says_so_in_words_that_are_ours(location: Location, error: Exception, text: str) -> None:
     def fail() -> None:
         with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
             job_lineage.emit(flow())
@@ -137,11 +130,10 @@ def test_a_run_that_fails_says_so_in_words_that_are_ours(tmp_path: Path, error: 
     assert last["run"]["facets"]["errorMessage"]["message"] == text
 
 
-def test_the_file_has_the_same_events(tmp_path: Path) -> None:
-    location, file = lake(tmp_path), tmp_path / "logs" / "lineage.jsonl"
+def test_the_file_has_the_same_events(tmp_path: Path, location: Location) -> None:
+    file = tmp_path / "logs" / "lineage.jsonl"
 
-    with lineage_emitter(LineageOptions(file=file), "kpis", location) as job_lineage:
-        job_lineage.emit(flow("kpis.dau"), flow("kpis.wau"))
+    emit(location, flow("kpis.dau"), flow("kpis.wau"), options=LineageOptions(file=file))
 
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     key = lambda event: (event["eventTime"], event["job"]["name"])  # noqa: E731
@@ -149,9 +141,7 @@ def test_the_file_has_the_same_events(tmp_path: Path) -> None:
     assert len(lines) == 4
 
 
-def test_a_job_without_a_lineage_setting_emits_none(tmp_path: Path) -> None:
-    location = lake(tmp_path)
-
+def test_a_job_without_a_lineage_setting_emits_none(tmp_path: Path, location: Location) -> None:
     with lineage_emitter(LineageOptions(every=timedelta()), "kpis", location) as job_lineage:
         job_lineage.emit(flow())
 
@@ -159,12 +149,10 @@ def test_a_job_without_a_lineage_setting_emits_none(tmp_path: Path) -> None:
     assert not (tmp_path / "lake").exists()
 
 
-def test_a_file_that_can_not_be_written_keeps_no_event_from_the_table(tmp_path: Path) -> None:
-    location = lake(tmp_path)
+def test_a_file_that_can_not_be_written_keeps_no_event_from_the_table(tmp_path: Path, location: Location) -> None:
     (tmp_path / "folder").mkdir()
 
-    with lineage_emitter(LineageOptions(file=tmp_path / "folder"), "kpis", location) as job_lineage:
-        job_lineage.emit(flow())
+    emit(location, flow(), options=LineageOptions(file=tmp_path / "folder"))
 
     assert types(location) == [("kpis.dau", "START"), ("kpis.dau", "COMPLETE")]
 
@@ -209,8 +197,9 @@ def test_a_store_that_is_away_is_tried_again(monkeypatch: pytest.MonkeyPatch, ca
     assert sender.sent[-1] == "ended kpis.dau"
 
 
-def test_what_an_outage_keeps_back_is_the_newest_of_each_run_and_is_sent_in_the_end(tmp_path: Path) -> None:
-    location = lake(tmp_path)
+def test_what_an_outage_keeps_back_is_the_newest_of_each_run_and_is_sent_in_the_end(
+    tmp_path: Path, location: Location
+) -> None:
     table = EventTable(Store(location), "w")
     blocked = tmp_path / "lake" / "lineage"
     blocked.parent.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 """The lineage of the ingest job and the gold tables: only what is new, and columns as the SQL has them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -9,7 +9,6 @@ from gamelake.contract.aggregates import AggregateSpec, Refresh
 from gamelake.delta.table_files import TableFiles
 from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.errors import RegistryUnavailableError
-from gamelake.model.options import LineageOptions
 from gamelake.observability.lineage import job_flows
 from gamelake.observability.lineage.flow import (
     ColumnOrigin,
@@ -28,6 +27,7 @@ from gamelake.privacy.erasure_records import ErasedTable, ErasureDone
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
 from gamelake.serving.gold.runner import FailedRefresh
+from tests.support.manifests import a_manifest
 from tests.unit.observability.lineage.tables import lake
 
 SPEC = AggregateSpec(
@@ -67,18 +67,7 @@ def batch(number: int, *entries: tuple[str, str, tuple[int, ...]]) -> BatchManif
         TableFiles(table=table, partition_by=(), schema=schema, files=(), schema_ids=ids)
         for table, schema, ids in entries
     )
-    return BatchManifest(
-        stream="s",
-        query_id="q",
-        generation=0,
-        batch_id=number,
-        topic="events",
-        topic_id="t",
-        written_at="",
-        offsets=(),
-        tables=tables,
-        dead_letters={},
-    )
+    return a_manifest(stream="s", batch_id=number, tables=tables)
 
 
 def test_only_a_batch_with_a_new_table_or_schema_emits_lineage() -> None:
@@ -195,11 +184,6 @@ def test_a_schemas_version_is_asked_for_once_and_by_the_topics_name() -> None:
     assert versions({1, 2}) == {1: SchemaVersion("events-value", 11), 2: SchemaVersion("events-value", 12)}
     assert versions({2, 1}).keys() == {1, 2}
     assert registry.asked == [1, 1, 2]
-
-
-def test_an_hour_is_the_default_and_none_at_all_can_be_asked_for() -> None:
-    assert LineageOptions().are_wanted
-    assert not LineageOptions(every=timedelta()).are_wanted
 
 
 def test_an_erasure_emits_the_tables_that_it_removed_rows_from() -> None:

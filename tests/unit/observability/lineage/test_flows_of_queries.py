@@ -9,12 +9,10 @@ from tests.unit.test_settings import REQUIRED
 
 
 def paths(places: tuple[FlowEnd, ...]) -> list[str]:
-    """The tables among places."""
     return [place.what.path for place in places if isinstance(place.what, TableDataset)]
 
 
 def topics(places: tuple[FlowEnd, ...]) -> list[str]:
-    """The topics among places."""
     return [place.what.name for place in places if isinstance(place.what, TopicDataset)]
 
 

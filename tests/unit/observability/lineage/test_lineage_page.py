@@ -9,11 +9,10 @@ import pytest
 
 from gamelake.model.options import LineageOptions
 from gamelake.objects.store import Location, Store
-from gamelake.observability.lineage.emitter import lineage_emitter
 from gamelake.observability.lineage.graph import Graph
 from gamelake.observability.lineage.recorded import recorded, recorded_in
 from tests.unit.observability.lineage.platform import lakehouse_with_lineage
-from tests.unit.observability.lineage.tables import events, lake
+from tests.unit.observability.lineage.tables import emit, events, lake
 from tests.unit.observability.lineage.test_emitted_lineage import flow
 from tools.lineage.__main__ import main
 from tools.lineage.drawing import picture
@@ -30,7 +29,6 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Location:
 
 
 def pictures(page: str) -> dict[LineageView, ET.Element]:
-    """The two pictures of a page."""
     found = [ET.fromstring(text) for text in re.findall(r"<svg .*?</svg>", page, re.DOTALL)]  # noqa: S314 # our own
     return {LineageView(svg.attrib["class"]): svg for svg in found}
 
@@ -107,8 +105,7 @@ def test_cards_do_not_overlap_and_edges_lead_to_the_right(location: Location, vi
 
 def test_a_cycle_is_drawn_too(tmp_path: Path) -> None:
     location = lake(tmp_path)
-    with lineage_emitter(LineageOptions(), "forget_player", location) as job_lineage:
-        job_lineage.emit(flow("forget_player", "silver/events", inputs=("silver/events",)))
+    emit(location, flow("forget_player", "silver/events", inputs=("silver/events",)), job="forget_player")
 
     svg = picture(Graph.of(recorded(Store(location))), LineageView.EXPANDED)
 
@@ -137,8 +134,7 @@ def test_the_page_has_columns_sql_versions_and_schemas(location: Location) -> No
 
 def test_the_page_is_self_contained_and_escapes_texts_of_events(tmp_path: Path) -> None:
     location = lake(tmp_path)
-    with lineage_emitter(LineageOptions(), "kpis", location) as job_lineage:
-        job_lineage.emit(flow("</script><script>alert(1)"))
+    emit(location, flow("</script><script>alert(1)"))
 
     page = as_page(recorded(Store(location)))
 
@@ -154,8 +150,7 @@ def test_the_page_is_self_contained_and_escapes_texts_of_events(tmp_path: Path) 
 def test_the_newest_event_of_each_job_counts_and_older_nodes_stay(tmp_path: Path) -> None:
     location, file = lake(tmp_path), tmp_path / "lineage.jsonl"
     for outputs in (("gold/a",), ("gold/b",)):
-        with lineage_emitter(LineageOptions(file=file), "kpis", location) as job_lineage:
-            job_lineage.emit(flow("kpis.dau", *outputs))
+        emit(location, flow("kpis.dau", *outputs), options=LineageOptions(file=file))
 
     for found in (recorded(Store(location)), recorded_in(file)):
         assert Graph.of(found).nodes.keys() == {"job kpis.dau", "silver/events", "gold/a", "gold/b"}

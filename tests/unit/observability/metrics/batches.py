@@ -8,8 +8,9 @@ import msgspec
 
 from gamelake.delta.data_files import DataFile
 from gamelake.delta.table_files import TableFiles
-from gamelake.ledger.manifests import BatchManifest, Judged, OffsetRange, RuleCount
+from gamelake.ledger.manifests import BatchManifest, Judged, RuleCount
 from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, SILVER_EVENTS, game_table
+from tests.support.manifests import a_manifest, offsets_of
 
 
 def moment(seconds: float) -> str:
@@ -44,15 +45,10 @@ def batch(number: int, at: float, games: dict[str, tuple[int, float]], dead_lett
     tables += [files(game_table(game), rows, event_time=moment(newest)) for game, (rows, newest) in games.items()]
     if dead_letters:
         tables.append(files(DEAD_LETTERS, dead_letters))
-    return BatchManifest(
-        stream="ingest_events",
-        query_id="q",
-        generation=0,
+    return a_manifest(
         batch_id=number,
-        topic="events",
-        topic_id="t",
         written_at=moment(at),
-        offsets=(OffsetRange(partition=0, first=number * 100, last=number * 100 + records - 1, records=records),),
+        offsets=(offsets_of(number * 100, number * 100 + records - 1),),
         tables=tuple(tables),
         dead_letters={"bad_framing": dead_letters} if dead_letters else {},
     )

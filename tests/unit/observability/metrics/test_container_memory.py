@@ -5,11 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gamelake.observability.metrics.container import (
-    CONTAINER_MEMORY,
-    CONTAINER_MEMORY_LIMIT,
-    ContainerMemoryCollector,
-)
+from gamelake.observability.metrics.container import CONTAINER_MEMORY, CONTAINER_MEMORY_LIMIT, ContainerMemoryCollector
 
 VERSION_1 = {
     "memory/memory.usage_in_bytes": "1000\n",

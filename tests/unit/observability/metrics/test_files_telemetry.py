@@ -1,12 +1,11 @@
 """What batches of notifications came to, as Prometheus would read it."""
 
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client import CollectorRegistry
 
 from gamelake.ledger.manifests import FilesTaken
 from gamelake.observability.metrics.files import FilesTelemetry
-from tests.support.scraping import Scraped, declared_names
+from tests.support.scraping import declared_names, scraped
 from tests.unit.observability.metrics.batches import batch
 
 NOON = 1_700_000_000.0
@@ -22,7 +21,7 @@ def test_files_are_counted_by_what_became_of_them_from_the_start() -> None:
         telemetry.batch_committed(manifest, decide_seconds=1, commit_seconds=1)
     telemetry.batch_committed(batch(2, NOON, {}), decide_seconds=1, commit_seconds=1)
 
-    figures = Scraped(tuple(text_string_to_metric_families(generate_latest(registry).decode())))
+    figures = scraped(registry)
     assert figures.our_names() == declared_names("files")
     found = {
         outcome: figures.value("gamelake_files_processed_total", outcome=outcome)

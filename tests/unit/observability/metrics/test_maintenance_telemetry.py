@@ -10,12 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.maintenance import (
-    MaintenanceTelemetry,
-    MaintenanceTotal,
-    TableFigures,
-    TaskFigures,
-)
+from gamelake.observability.metrics.maintenance import MaintenanceTelemetry, MaintenanceTotal, TableFigures, TaskFigures
 from gamelake.observability.metrics.repeating import Repeating
 from tests.support.eventually import eventually
 from tests.support.logged import logged

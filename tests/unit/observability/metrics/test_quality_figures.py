@@ -1,12 +1,11 @@
 """The metrics of rules, from batches, as Prometheus would read them."""
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client import CollectorRegistry
 
 from gamelake.ledger.manifests import Judged
 from gamelake.observability.metrics.instruments import Instruments
 from gamelake.observability.metrics.stream import QualityFigures
-from tests.support.scraping import Scraped
+from tests.support.scraping import Scraped, scraped
 from tests.unit.observability.metrics.batches import judged
 
 
@@ -15,7 +14,7 @@ def _figures(*batches: Judged) -> Scraped:
     figures = QualityFigures(Instruments(registry, "q"))
     for each in batches:
         figures.count(each)
-    return Scraped(tuple(text_string_to_metric_families(generate_latest(registry).decode())))
+    return scraped(registry)
 
 
 def test_rows_are_counted_by_the_rules_that_they_broke_and_those_of_no_other_rule_are_there() -> None:

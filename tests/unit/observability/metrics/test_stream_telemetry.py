@@ -5,8 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client import CollectorRegistry
 
 from gamelake.ledger.manifests import BatchManifest
 from gamelake.model.dead_letter_reasons import DeadLetterReason
@@ -14,7 +13,7 @@ from gamelake.observability.metrics.endpoint import Heartbeat
 from gamelake.observability.metrics.lag import LagReading, OffsetSpan
 from gamelake.observability.metrics.stream import Games, Observed, StreamProgress, StreamTelemetry
 from tests.support.logged import logged
-from tests.support.scraping import Scraped, declared_names
+from tests.support.scraping import Scraped, declared_names, scraped
 from tests.unit.observability.metrics.batches import batch, judged
 
 NOON = 1_700_000_000.0
@@ -29,7 +28,6 @@ class Query:
         self.telemetry = StreamTelemetry(observed, self.registry, Heartbeat(heartbeat))
 
     def take(self, manifest: BatchManifest) -> None:
-        """Commit a batch."""
         self.telemetry.batch_committed(manifest, decide_seconds=0.7, commit_seconds=0.2)
 
     def poll(self, end: int) -> None:
@@ -38,8 +36,7 @@ class Query:
 
     @property
     def figures(self) -> Scraped:
-        """What Prometheus would read."""
-        return Scraped(tuple(text_string_to_metric_families(generate_latest(self.registry).decode())))
+        return scraped(self.registry)
 
 
 def test_after_a_batch_all_that_is_declared_is_there_and_nothing_else() -> None:

@@ -30,7 +30,6 @@ class FakeWindow:
         return {partition: Oldest(start, 1_000.0) for partition, start in starts.items()}
 
     def close(self) -> None:
-        """Be closed."""
         self.is_closed = True
 
 

@@ -21,6 +21,7 @@ from gamelake.model.options import TraceOptions, trace_options
 from gamelake.objects.store import Location, Store
 from gamelake.observability.traces.batches import BatchTracer, CommittedBatch, spans_of, traced_rows
 from gamelake.observability.traces.spans import EventSample, EventSpan, SpanExporter
+from tests.support.manifests import a_manifest
 
 ARRIVED = datetime(2026, 11, 27, 10, 0, tzinfo=UTC)
 IDS = [
@@ -63,10 +64,7 @@ def manifest(*paths: str) -> BatchManifest:
         TableFiles(table=table, partition_by=(), schema="", files=files)
         for table in (SILVER_EVENTS, "silver/archery_events")
     )
-    return BatchManifest(
-        stream="ingest_events", query_id="q", generation=0, batch_id=7, topic="events", topic_id="t",
-        written_at="", offsets=(), tables=tables, dead_letters={},
-    )  # fmt: skip
+    return a_manifest(batch_id=7, tables=tables)
 
 
 def test_one_event_in_so_many_is_one_whose_id_ends_with_zeros() -> None:

@@ -84,7 +84,6 @@ def erase(lake: Location, table: str, player: str) -> None:
 
 
 def silver(lake: Location) -> DeltaTable:
-    """The silver table as it is now."""
     return DeltaTable(lake.child(SILVER))
 
 
@@ -94,12 +93,10 @@ def refresh(lake: Location, spec: AggregateSpec = PLAYERS) -> RefreshOutcome:
 
 
 def gold(lake: Location, spec: AggregateSpec = PLAYERS) -> Rows:
-    """The gold table's rows."""
     return _rows(gold_handle(lake, spec).to_pyarrow_table(), spec)
 
 
 def gold_handle(lake: Location, spec: AggregateSpec) -> DeltaTable:
-    """The gold table as it is now."""
     return DeltaTable(lake.child(spec.table("archery_duel")))
 
 

@@ -82,10 +82,7 @@ def test_one_absurd_amount_leaves_the_gold_of_all_games_exact(tmp_path: Path, ca
     with engine(1) as sql:
         sql.give("days", silver.table("gold/all_player_days"))
         found = sql.table("SELECT game_name, sum(bookings) AS bookings FROM days GROUP BY 1 ORDER BY 1").to_pylist()
-    assert found == [
-        {"game_name": "Archery", "bookings": Decimal(1)},
-        {"game_name": "Bingo", "bookings": None},
-    ]
+    assert found == [{"game_name": "Archery", "bookings": Decimal(1)}, {"game_name": "Bingo", "bookings": None}]
 
 
 def test_an_event_without_a_name_counts(tmp_path: Path) -> None:

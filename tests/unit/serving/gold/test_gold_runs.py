@@ -13,14 +13,8 @@ from gamelake.ledger.holds import Hold, hold_back, release
 from gamelake.model.errors import StoreUnavailableError
 from gamelake.objects.store import Location, Store
 from gamelake.serving.gold.refresh import GoldRefresh, Refreshed, RefreshOutcome
-from gamelake.serving.gold.runner import (
-    FailedRefresh,
-    GoldRunner,
-    GoldTables,
-    RefreshSchedule,
-    attempt,
-    summary,
-)
+from gamelake.serving.gold.runner import FailedRefresh, GoldRunner, GoldTables, RefreshSchedule, attempt, summary
+from tests.support.failing import failing
 from tests.unit.serving.gold.histories import DAILY, PLAYERS, SILVER, append
 
 CONTRACT = GamesContract(games=(GameSpec(name="archery_duel", match=("Archery Duel",)),), aggregates=(PLAYERS, DAILY))
@@ -69,10 +63,7 @@ def test_a_table_that_fails_says_why_and_the_others_are_made(store: Store) -> No
 
 
 def test_the_tables_of_a_game_that_is_held_back_stay_as_they_are(store: Store) -> None:
-    hold_back(
-        store,
-        Hold(table=SILVER, by="ann", since=datetime.now(UTC), day=date(2026, 1, 8), why="ids stand twice"),
-    )
+    hold_back(store, Hold(table=SILVER, by="ann", since=datetime.now(UTC), day=date(2026, 1, 8), why="ids stand twice"))
     held = [attempt(each) for each in GoldTables(store, CONTRACT).now()]
     release(store, SILVER)
     made = [attempt(each) for each in GoldTables(store, CONTRACT).now()]
@@ -183,10 +174,7 @@ def test_a_table_that_is_held_back_is_not_said_to_be_unchanged(runner: GoldRunne
 def test_a_store_that_does_not_respond_is_the_failure_of_each_refresh(
     runner: GoldRunner, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unavailable(*_: object) -> bool:
-        raise StoreUnavailableError("it does not respond")
-
-    monkeypatch.setattr(GoldRefresh, "is_up_to_date", unavailable)
+    monkeypatch.setattr(GoldRefresh, "is_up_to_date", failing(StoreUnavailableError("it does not respond")))
 
     assert outcomes(runner.once()) == ["unchanged", "unchanged"]
     assert len(tasks.started) == 2

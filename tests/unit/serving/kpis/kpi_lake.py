@@ -76,7 +76,6 @@ class KpiLake:
         return sorted((tuple(row[column] for column in columns) for row in rows), key=repr)
 
     def expected(self) -> dict[str, Rows]:
-        """What the tables must have."""
         return expected_kpis(self.silver.table(SILVER_EVENTS), self.today)
 
     def check(self) -> None:

@@ -125,7 +125,4 @@ class Histories(RuleBasedStateMachine):
 @pytest.mark.parametrize("rows_per_run", [2, runs.ROWS_PER_RUN])
 def test_key_figures_equal_silver_after_any_history(rows_per_run: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "ROWS_PER_RUN", rows_per_run)
-    run_state_machine_as_test(
-        Histories,
-        settings=settings(examples(10), stateful_step_count=8),
-    )
+    run_state_machine_as_test(Histories, settings=settings(examples(10), stateful_step_count=8))

@@ -30,14 +30,12 @@ def lake(tmp_path: Path) -> KpiLake:
 
 
 def player(lake: KpiLake, game: str, gamer: str) -> int:
-    """A player's number."""
     rows = lake.silver.table("gold/kpi_players").to_pylist()
     (number,) = [row["number"] for row in rows if (row["game_name"], row["gamer_id"]) == (game, gamer)]
     return int(number)
 
 
 def sets_of(lake: KpiLake, day: datetime, game: str = "Archery") -> DaySets:
-    """The sets that the table has of a day."""
     rows = lake.silver.table("gold/kpi_player_sets").to_pylist()
     (row,) = [row for row in rows if (row["event_date"], row["game_name"]) == (day.date(), game)]
     return DaySets.read(pa.Table.from_pylist([row]))

@@ -85,7 +85,6 @@ class Players:
         return changed
 
     def state(self, key: int = 1) -> dict[str, object]:
-        """Return the state of a player."""
         (row,) = self._runs.find(np.array([key], np.uint64)).to_pylist()
         return dict(row)
 

@@ -93,7 +93,6 @@ class NoRecords:
     repartitionById = mapInArrow = process  # noqa: N815 # Spark's names
 
     def collect(self) -> list[object]:
-        """No rows."""
         return []
 
 
@@ -101,7 +100,6 @@ class FailingObserver:
     """Fails after the minutes were judged."""
 
     def judged(self, *_: object) -> None:
-        """Fail."""
         raise OSError("no space left on device")
 
 

@@ -64,15 +64,12 @@ class BatchesSince:
         self._since = since
 
     def after(self, _batch_id: int) -> list[int]:
-        """The batches since."""
         return [each.batch_id for each in self._since]
 
     def read_many(self, _batches: Sequence[int]) -> Sequence[BatchManifest]:
-        """Their manifests."""
         return self._since
 
     def last(self, _count: int) -> Sequence[BatchManifest]:
-        """None."""
         return ()
 
 

@@ -96,7 +96,6 @@ class Said:
 
 
 def judged(run: tuple[tuple[int, tuple[Count, ...]], ...], detector: Detector | None = None) -> list[Said]:
-    """Return the signals of a run."""
     detector = detector or Detector()
     midnight = _END_US // 60_000_000 - 24 * 60
     return [Said(minute - midnight, signal) for minute, counts in run for signal in detector.judge(minute, counts)]

@@ -12,20 +12,11 @@ from gamelake.serving.sql.dialects import Translator
 from gamelake.serving.sql.duckdb import answer
 from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.relations import Relations
-from tests.answers.trino_results import (
-    REFUSED,
-    REFUSED_BY_SPARK,
-    ROWS,
-    is_same,
-    make_rows,
-    question,
-    results,
-)
+from tests.answers.trino_results import REFUSED, REFUSED_BY_SPARK, ROWS, is_same, make_rows, question, results
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Location, Relations]:
-    """A table of three rows."""
     return make_rows(str(tmp_path_factory.mktemp("lake")))
 
 
