@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 # shellcheck source=compose/read_env.sh
 . compose/read_env.sh
 read_env compose
+compose/project.sh
 compose/doctor.sh ${1:+"$1"}
 compose/secrets.sh
 if [ "${OFFICIAL:-}" = 1 ]; then

@@ -30,7 +30,7 @@ OWN_MIXES = ((CORE,), (CORE, SERVING, OBSERVABILITY, QUALITY), (CORE, SERVING, O
 
 def copy_scripts(checkout: Path, *names: str) -> None:
     """Copy some of the stack's scripts and settings into another checkout."""
-    (checkout / "compose").mkdir(exist_ok=True)
+    (checkout / "compose").mkdir(parents=True, exist_ok=True)
     for name in names:
         shutil.copy(COMPOSE / name, checkout / "compose")
 

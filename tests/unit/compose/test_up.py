@@ -9,8 +9,8 @@ from tests.support.programs import add_program, run_alone
 from tests.unit.compose.configured import copy_scripts
 
 STEPS = (
-    "doctor.sh", "secrets.sh", "images.sh", "official.sh", "prebuilt.sh", "certificates.sh", "passwords.sh",
-    "stack.sh", "urls.sh",
+    "project.sh", "doctor.sh", "secrets.sh", "images.sh", "official.sh", "prebuilt.sh", "certificates.sh",
+    "passwords.sh", "stack.sh", "urls.sh",
 )  # fmt: skip
 # Each step notes how it was called; $FAILING is the one that fails.
 FAKE_STEP = """#!/bin/bash
@@ -48,6 +48,7 @@ def test_the_machine_is_checked_first_and_rules_are_loaded_before_the_addresses_
 
     assert code == 0
     assert steps == [
+        "project.sh",
         "doctor.sh",
         "secrets.sh",
         "images.sh",
@@ -63,6 +64,7 @@ def test_the_minimal_option_and_the_number_of_workers_are_passed_on(checkout: Ch
     _, steps = checkout.up("--minimal", WORKERS="3")
 
     assert steps == [
+        "project.sh",
         "doctor.sh --minimal",
         "secrets.sh",
         "images.sh",
@@ -74,17 +76,17 @@ def test_the_minimal_option_and_the_number_of_workers_are_passed_on(checkout: Ch
 
 
 def test_official_images_are_not_built(checkout: Checkout) -> None:
-    assert checkout.up(OFFICIAL="1")[1][2] == "official.sh"
+    assert checkout.up(OFFICIAL="1")[1][3] == "official.sh"
 
 
 def test_prebuilt_images_are_pulled_instead_of_built(checkout: Checkout) -> None:
     (checkout.folder / "compose/.env.override").write_text("PREBUILT=registry/owner\n")
 
-    assert checkout.up()[1][2:4] == ["prebuilt.sh pull registry/owner", "certificates.sh"]
+    assert checkout.up()[1][3:5] == ["prebuilt.sh pull registry/owner", "certificates.sh"]
 
 
 def test_the_provider_to_try_logins_with_is_built_too(checkout: Checkout) -> None:
-    assert checkout.up(OIDC="keycloak")[1][2:4] == ["images.sh", "images.sh keycloak"]
+    assert checkout.up(OIDC="keycloak")[1][3:5] == ["images.sh", "images.sh keycloak"]
     assert "images.sh keycloak" not in checkout.up(OIDC="1")[1][-7:]
 
 
