@@ -48,6 +48,13 @@ def names_of(those: list[Service]) -> list[str]:
     return [service.name for service in those]
 
 
+def volumes_of_image(name: str) -> list[str]:
+    """The paths that the Dockerfile of an image of ours declares as volumes."""
+    dockerfile = COMPOSE / name / "Dockerfile"
+    lines = dockerfile.read_text().splitlines() if dockerfile.exists() else []
+    return [path for line in lines if line.startswith("VOLUME ") for path in line.split()[1:]]
+
+
 def test_a_long_running_service_depends_on_every_one_shot(mix: tuple[Service, ...]) -> None:
     """Without one, `up --wait` treats its end as a failure."""
     adopted = {
@@ -168,6 +175,19 @@ def test_temporary_files_are_in_memory_with_a_limit_or_removed_with_the_containe
     assert set(names_of(unbounded)) <= {"maintenance", "own-volume"}
     # `up` would leave an anonymous volume behind with each start.
     assert names_of([service for service in unbounded if service.runs_on]) == []
+
+
+def test_each_volume_of_an_image_of_ours_is_a_named_one(mix: tuple[Service, ...]) -> None:
+    # Each start would leave an anonymous volume behind.
+    anonymous = [
+        (service.name, path)
+        for service in mix
+        if service.is_started_by_up and service.image.startswith("gamelake/")
+        for path in volumes_of_image(service.image.removeprefix("gamelake/").partition(":")[0])
+        if path not in {target for _, target in service.data}
+    ]
+
+    assert anonymous == []
 
 
 def test_nothing_runs_as_root(mix: tuple[Service, ...]) -> None:
