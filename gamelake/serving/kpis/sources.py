@@ -38,6 +38,8 @@ from gamelake.serving.gold.table import SOURCE_NOTE
 # A day of a game.
 Pair = tuple[date, str]
 _FILES_AT_ONCE = 8
+# Arrow keeps what it has read of each file of a dataset: 3,650 files at once took 330 MiB more.
+_COMPARED_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +270,7 @@ def _comparable(came: Sequence[FileEntry], went: Sequence[FileEntry]) -> list[Se
     if went:
         return [came]
     # Without removed rows each added row is a change, so that few files are in memory when all of gold is read.
-    return [came[start : start + _FILES_AT_ONCE] for start in range(0, len(came), _FILES_AT_ONCE)]
+    return [came[start : start + _COMPARED_AT_ONCE] for start in range(0, len(came), _COMPARED_AT_ONCE)]
 
 
 def portions(days: Sequence[date], files: Mapping[date, Sequence[Any]]) -> Iterator[list[date]]:
