@@ -14,7 +14,7 @@ has_volumes() { # PROJECT
 }
 
 [ -z "${COMPOSE_PROJECT_NAME:-}" ] && [ ! -e "$here/secrets" ] && has_volumes gamelake || exit 0
-# The folder's name, with what a project's name may have.
+# The folder's name, in the characters of a project's name.
 folder="$(basename "$(dirname "$here")" | tr '[:upper:]' '[:lower:]' | tr -cs 'a-z0-9\n' '-')"
 name="gamelake-$folder" number=1
 while has_volumes "$name"; do

@@ -15,7 +15,7 @@ for project in $PROJECTS; do [ "${!#}" != "label=com.docker.compose.project=$pro
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout that has no secrets yet, in a folder whose name is no name of a project."""
+    """A checkout that has no secrets yet, in a folder whose name a project can not have."""
     folder = tmp_path / "My gl_2"
     copy_scripts(folder, "project.sh", "read_env.sh", ".env")
     add_program(folder / "bin" / "docker", DOCKER)
