@@ -15,6 +15,7 @@ import pytest
 from gamelake.model.errors import StartupError
 from tests.embedded.dev import JARS, SECONDS, START_SECONDS, Dev, Reader, copy_of_repository, dev, ids_by_sql
 from tests.support.eventually import eventually
+from tests.support.html_tables import rows_of
 from tests.support.pages import snippets
 from tools.dev.options import DevPaths, DevPorts
 from tools.dev.programs import settings_of_maintenance
@@ -138,10 +139,11 @@ def test_the_portal_has_the_health_and_figures_of_the_programs(platform: Dev) ->
 
     def is_complete() -> bool:
         page = platform.get("/")
-        healthy = all(f'<th scope="row">{name}</th><td><span class="good">responds' in page for name in names)
-        return healthy and bool(
-            re.search(r'ingest_events</th><td><span class="good">runs</span></td><td class="number">\d', page)
-        )
+        services = {row["service"]: row["state"] for row in rows_of(page, "Services and whether they respond")}
+        streams = {row["stream"]: row for row in rows_of(page, "Streams with rate, lag and freshness")}
+        healthy = all(services.get(name) == "responds" for name in names)
+        ingest = streams.get("ingest_events", {"state": "is not shown"})
+        return healthy and ingest["state"] == "runs" and ingest["records/s"][:1].isdigit()
 
     eventually(is_complete, SECONDS)
 
