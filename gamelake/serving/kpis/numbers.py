@@ -29,7 +29,7 @@ _SMALL_BYTES = 2 * 2**20
 _UNWRITTEN = 0
 # The index is in parts by the highest bits of the keys, which have 63: a merge then copies one part at a time.
 _PARTS = 16
-_PART_STARTS = np.arange(1, _PARTS, dtype=np.int64) << (63 - _PARTS.bit_length() + 1)
+_PART_STARTS = np.arange(1, _PARTS, dtype=np.int64) * (2**63 // _PARTS)
 
 
 @dataclass(slots=True)
