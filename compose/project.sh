@@ -13,7 +13,7 @@ has_volumes() { # PROJECT
   [ -n "$(docker volume ls --quiet --filter "label=com.docker.compose.project=$1" 2>/dev/null)" ]
 }
 
-[ -z "${COMPOSE_PROJECT_NAME:-}" ] && [ ! -e "$here/secrets" ] && has_volumes gamelake || exit 0
+[ -z "${COMPOSE_PROJECT_NAME:-}" ] && [ ! -e "${SECRETS_DIRECTORY:-$here/secrets}" ] && has_volumes gamelake || exit 0
 # The folder's name, in the characters of a project's name.
 folder="$(basename "$(dirname "$here")" | tr '[:upper:]' '[:lower:]' | tr -cs 'a-z0-9\n' '-')"
 name="gamelake-$folder" number=1

@@ -59,5 +59,11 @@ def test_a_checkout_with_secrets_keeps_its_volumes(checkout: Path) -> None:
     assert name_of(checkout, "gamelake")[0] == ""
 
 
+def test_a_checkout_with_a_folder_of_secrets_in_another_place_keeps_its_volumes(checkout: Path) -> None:
+    (checkout / "own secrets").mkdir()
+
+    assert name_of(checkout, "gamelake", SECRETS_DIRECTORY=str(checkout / "own secrets"))[0] == ""
+
+
 def test_a_name_that_a_person_has_chosen_counts(checkout: Path) -> None:
     assert name_of(checkout, "gamelake", COMPOSE_PROJECT_NAME="mine")[0] == ""
