@@ -1,6 +1,7 @@
 """The pages on settings and dead letters say what the code does, no more and no less."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,26 +107,25 @@ def test_the_page_lists_what_is_required() -> None:
     assert [row[0].strip("`") for row in _section("Required")] == list(REQUIRED)
 
 
-@pytest.mark.parametrize("number", _NUMBERS, ids=lambda number: number.name)
-def test_a_numbers_default_and_bounds_are_the_pages(number: Setting) -> None:
-    assert _settings(**{number.name: number.default}) == _settings()
+def _check_default_and_bounds(settings: Callable[..., object], number: Setting) -> None:
+    assert settings(**{number.name: number.default}) == settings()
     for allowed in (number.least, number.most):
-        _settings(**{number.name: allowed})
+        settings(**{number.name: allowed})
     for beyond in (int(number.least) - 1, int(number.most) + 1):
         with pytest.raises(SettingsError, match=number.name):
-            _settings(**{number.name: str(beyond)})
+            settings(**{number.name: str(beyond)})
+
+
+@pytest.mark.parametrize("number", _NUMBERS, ids=lambda number: number.name)
+def test_a_numbers_default_and_bounds_are_the_pages(number: Setting) -> None:
+    _check_default_and_bounds(_settings, number)
 
 
 @pytest.mark.parametrize(
     "number", [each for each in _settings_of("Maintenance") if each.least], ids=lambda each: each.name
 )
 def test_a_default_and_bounds_of_maintenance_are_the_pages(number: Setting) -> None:
-    assert _maintenance_settings(**{number.name: number.default}) == _maintenance_settings()
-    for allowed in (number.least, number.most):
-        _maintenance_settings(**{number.name: allowed})
-    for beyond in (int(number.least) - 1, int(number.most) + 1):
-        with pytest.raises(SettingsError, match=number.name):
-            _maintenance_settings(**{number.name: str(beyond)})
+    _check_default_and_bounds(_maintenance_settings, number)
 
 
 def test_a_numbers_name_says_its_unit_or_what_it_counts() -> None:
