@@ -1,4 +1,4 @@
-"""Prometheus' HTTP API, as the portal queries it.
+"""A client of Prometheus' HTTP API.
 
 All values are finite. NaN, the result of 0 / 0, and infinity, that of 1 / 0, count as missing, since nothing can draw
 them.

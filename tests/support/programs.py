@@ -25,5 +25,5 @@ def run_alone(
 
 
 def lines_of(log: Path) -> list[str]:
-    """Return what programs have noted in a file; nothing while there is none."""
+    """Return the lines that programs have written to a file; an empty list before the first one."""
     return log.read_text().splitlines() if log.exists() else []

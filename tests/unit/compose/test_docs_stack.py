@@ -26,7 +26,7 @@ README = Path("README.md").read_text(encoding="utf-8")
 EVERYTHING = (CORE, SERVING, OBSERVABILITY, GRAFANA)
 PROVIDER = (OIDC, KEYCLOAK)
 GIB = 1024
-# One-shots that have the secrets of all users whom they create, as the page says once for all.
+# These one-shots have the secrets of all users they create; the page says so once.
 PROVISIONED = {"kafka-": "create-topics", "object-store-": "create-buckets", "postgres-": "create-databases"}
 NOT_PROVISIONED = {"kafka-metrics", "object-store-metrics-token"}
 MOST_OF_ALL, MOST_OF_MINIMAL = 10 * GIB + 160, 7 * GIB

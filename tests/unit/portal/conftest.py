@@ -31,7 +31,7 @@ def portal(settings: PortalSettings) -> PortalApp:
 
 @pytest.fixture
 def documented(settings: PortalSettings, tmp_path: Path) -> PortalApp:
-    """A portal with a docs site of two pages, next to a file that is none of it."""
+    """A portal with a docs site of two pages, and a secret file outside of the site."""
     site = tmp_path / "site"
     (site / "guide").mkdir(parents=True)
     (site / "index.html").write_text("<p>Welcome</p><script>run()</script>")
