@@ -3,6 +3,8 @@
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -11,6 +13,8 @@ from psycopg.conninfo import make_conninfo
 
 from gamelake.model.credentials import ServerCredentials
 from gamelake.privacy.vault.access import VaultAccess
+from gamelake.privacy.vault.postgres_connections import Connection, Connections
+from gamelake.privacy.vault.postgres_remains import destroy
 from gamelake.privacy.vault.postgres_vault import PostgresVault
 from gamelake.privacy.vault.secrecy import VaultKeys
 from gamelake.privacy.vault.vault import SealedData, Vault, VaultRefusedError, VaultUnavailableError
@@ -172,3 +176,41 @@ def test_an_erasure_does_not_wait_for_readers_of_the_players(access: VaultAccess
             vault.destroy_remains()
 
     assert vault.destroy_remains()
+
+
+def test_a_destruction_that_failed_does_not_hinder_the_next_one_although_its_connection_is_still_open(
+    access: VaultAccess, vault: Vault
+) -> None:
+    player = rows(1)[0]
+    vault.add([player])
+    with connected(access) as reader, closing(LingeringConnections(access)) as lingering:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM players")
+        erasure = vault.forget(player.token, "support")
+        assert erasure is not None
+
+        for connections in (lingering, Connections(access)):
+            with pytest.raises(VaultUnavailableError, match="lock"):
+                destroy(connections, erasure.number)
+
+
+class LingeringConnections(Connections):
+    """Closes its connections late, as a busy server notices the end of one late."""
+
+    def __init__(self, access: VaultAccess) -> None:
+        super().__init__(access)
+        self._open_ones = ExitStack()
+
+    @contextmanager
+    def patient(self, patience: timedelta) -> Iterator[Connection]:
+        held = ExitStack()
+        try:
+            yield held.enter_context(super().patient(patience))
+        except psycopg.Error as error:
+            raise VaultUnavailableError(str(error)) from None
+        finally:
+            self._open_ones.push(held)
+
+    def close(self) -> None:
+        self._open_ones.close()
+        super().close()

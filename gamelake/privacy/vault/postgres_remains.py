@@ -7,6 +7,8 @@ Source: PostgreSQL 15 and 17, "VACUUM", "WAL Configuration" (`wal_recycle` must 
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from psycopg.errors import Diagnostic
@@ -26,10 +28,8 @@ def destroy(connections: Connections, last: int) -> bool:
     Raises:
         VaultUnavailableError: the server is unavailable, the table is in use, or the role lacks a right.
     """
-    with connections.patient(_PATIENCE) as connection:
-        if not _locked(connection):
-            return False
-        if _rewrite_table(connection) > 0:
+    with connections.patient(_PATIENCE) as connection, _lock(connection) as is_ours:
+        if not is_ours or _rewrite_table(connection) > 0:
             return False
         connection.execute("VACUUM personal_data")
         connection.execute("SELECT pg_switch_wal()")
@@ -41,10 +41,20 @@ def destroy(connections: Connections, last: int) -> bool:
         return True
 
 
-def _locked(connection: Connection) -> bool:
-    """Take the lock, if no other program has it; it ends with the connection."""
+@contextmanager
+def _lock(connection: Connection) -> Iterator[bool]:
+    """Hold the lock; whether it was free.
+
+    It is released before the connection is closed: the server notices a closed connection only later, and until then
+    another attempt would find the lock taken.
+    """
     row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_DESTROYING,)).fetchone()
-    return row is not None and bool(row[0])
+    is_ours = row is not None and bool(row[0])
+    try:
+        yield is_ours
+    finally:
+        if is_ours and not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_DESTROYING,))
 
 
 def _rewrite_table(connection: Connection) -> int:
