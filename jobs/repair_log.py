@@ -1,8 +1,7 @@
-"""Repairs a table's log: damaged entries from the manifests of their batches, then columns that delta-rs can't read.
+"""Repairs a table's log: rebuilds damaged entries from the manifests of their batches, while the streams continue.
 
-Columns that are nested too deeply are left out by a new entry. The streams continue. Prints one JSON document with an
-object for each entry. Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no
-Kafka. Exits with 2 and changes nothing if an entry belongs to no batch.
+Prints one JSON document with an object for each entry. Settings come from GAMELAKE_* variables (docs/settings.md).
+Needs neither Spark nor Kafka. Exits with 2 and changes nothing if an entry belongs to no batch.
 """
 
 from gamelake.command import add_confirmation, command_parser, is_confirmed, print_result, require_answer

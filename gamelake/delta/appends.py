@@ -33,7 +33,6 @@ from gamelake.delta.log.codec import (
     transaction_action,
 )
 from gamelake.delta.log.table_features import OWN_READER, OWN_WRITER, TableDemands, TableUse
-from gamelake.delta.readable_schemas import readable_schema
 from gamelake.delta.table_files import TableFiles
 from gamelake.objects.store import Store
 
@@ -116,7 +115,7 @@ class TableHead:
         if not put_entry(store, entry.table, 0, creation_actions(entry, transaction, comments)):
             return None
         taken: dict[str, int | None] = {transaction.app_id: transaction.version}
-        columns = _columns(Schema.from_json(readable_schema(entry.schema)))
+        columns = _columns(Schema.from_json(entry.schema))
         return cls(0, columns, entry.partition_by, taken, TableDemands.none(entry.schema))
 
     def follow(self, store: Store, table: str) -> None:
@@ -149,7 +148,7 @@ class TableHead:
             if "txn" in action:
                 self.taken[action["txn"]["appId"]] = action["txn"]["version"]
             if "metaData" in action:
-                self.schema = _columns(Schema.from_json(readable_schema(action["metaData"]["schemaString"])))
+                self.schema = _columns(Schema.from_json(action["metaData"]["schemaString"]))
                 self.covered = ""
                 self.partition_by = tuple(action["metaData"]["partitionColumns"])
 
@@ -164,17 +163,14 @@ class TableHead:
 
 
 def columns_of(entry: TableFiles) -> pa.Schema:
-    """Return the columns of an entry's schema in their order, in the types of `gamelake.delta.columns`.
-
-    Columns that are nested too deeply for delta-rs are omitted.
-    """
+    """Return the columns of an entry's schema in their order, in the types of `gamelake.delta.columns`."""
     return _columns_of(entry.schema)
 
 
 # A table has the same columns batch after batch.
 @lru_cache(maxsize=1024)
 def _columns_of(schema: str) -> pa.Schema:
-    return _columns(Schema.from_json(readable_schema(schema)))
+    return _columns(Schema.from_json(schema))
 
 
 def schema_of(handle: DeltaTable) -> pa.Schema:
@@ -214,8 +210,7 @@ def table_actions(
         table_id=table_id or str(uuid.uuid4()),
         name=entry.table.replace("/", "_"),
         description=comments.description or None,
-        # A manifest of an older version may name columns that no table can have.
-        schema=commented(readable_schema(entry.schema), comments),
+        schema=commented(entry.schema, comments),
         partition_by=entry.partition_by,
         properties={**_PROPERTIES, **properties},
         created=now,

@@ -26,7 +26,6 @@ from gamelake.delta.log.checkpoints import (
 )
 from gamelake.delta.log.codec import TableMetadata, commit_info, now_milliseconds
 from gamelake.delta.log.table_features import TableUse
-from gamelake.delta.readable_schemas import readable_schema
 from gamelake.delta.table_files import TableFiles
 from gamelake.model.errors import (
     ContractError,
@@ -342,7 +341,7 @@ class DeltaTables:
         def newest() -> DeltaTable:
             return open_table(self._location, entry.table)
 
-        wanted = Schema.from_json(readable_schema(entry.schema))
+        wanted = Schema.from_json(entry.schema)
         commit_with_retry(
             entry.table, _APPEND_ATTEMPTS, lambda: _add_columns(self._store, entry.table, newest(), wanted)
         )

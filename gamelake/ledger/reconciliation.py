@@ -11,7 +11,6 @@ from itertools import pairwise
 from gamelake.delta.appends import BatchTransaction
 from gamelake.delta.log.history_checkpoints import LoggedFile
 from gamelake.delta.log.table_log import TableLog
-from gamelake.delta.readable_schemas import unreadable_columns, unreadable_schema
 from gamelake.delta.table_files import TableFiles
 from gamelake.ledger.generations import Generations
 from gamelake.ledger.held_tables import HeldTable, HeldTables, held_tables
@@ -123,7 +122,7 @@ def reconcile(store: Store) -> Reconciliation:
         found.held += [f"{table}: {held}" for held in _waiting(held_back, table, promised[table], log)]
         found.tables.append(TableReconciliation(table, log.live_rows, len(log.live), log.live_bytes, log.erased_rows))
         found.problems += [f"{table}: {problem}" for problem in file_problems(promised[table], log)]
-        found.problems += [f"{table}: {problem}" for problem in (*schema_problems(log), *vector_problems(log))]
+        found.problems += [f"{table}: {problem}" for problem in vector_problems(log)]
         found.upgrades += [f"{table}: {upgrade}" for upgrade in upgrades(log)]
     return found
 
@@ -262,15 +261,6 @@ def batch_problems(manifest: BatchManifest) -> Iterator[str]:
     for table, rows in promised.items():
         if manifest.rows_in(table) != rows:
             yield f"{table} gets {manifest.rows_in(table)} rows instead of {rows}"
-
-
-def schema_problems(log: TableLog) -> Iterator[str]:
-    """Yield a sentence if no program can open the table because its newest columns are nested too deeply."""
-    if log.schema and unreadable_schema(log.schema) is not None:
-        yield (
-            f"the columns {', '.join(unreadable_columns(log.schema))} are nested too deeply, so the table can't be "
-            "opened: stop the streams and run jobs/repair_log.py for it"
-        )
 
 
 def offset_problems(ranges: list[OffsetRange]) -> Iterator[str]:

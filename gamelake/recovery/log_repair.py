@@ -1,10 +1,7 @@
-"""Repairs the log of a table: damaged entries, and columns that keep the table from being opened.
+"""Repairs the log of a table: rebuilds damaged entries from the manifests of their batches.
 
-Damaged entries are rebuilt from the manifests of their batches, which contain everything that a batch's entry contains.
-An entry without a batch, such as a compaction's, can't be rebuilt.
-
-A new entry removes columns that are nested too deeply for delta-rs to read. The rows keep their other columns, and the
-values of the removed columns are still in bronze.
+A manifest contains everything that a batch's entry contains. An entry without a batch, such as a compaction's, can't be
+rebuilt.
 Source: Delta Transaction Log Protocol, heading "Delta Log Entries".
 """
 
@@ -17,21 +14,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from gamelake.delta.appends import append_actions
-from gamelake.delta.commits import put_entry
 from gamelake.delta.listing import stream_names
 from gamelake.delta.log.codec import (
-    Action,
-    commit_info,
-    contents_of,
     decode_entry,
     encode_entry,
     entry_path,
     entry_versions,
-    now_milliseconds,
-    preceding_entries,
     transactions_of,
 )
-from gamelake.delta.readable_schemas import readable_schema, unreadable_columns, unreadable_schema
 from gamelake.delta.rewrites import maintenance_lease
 from gamelake.delta.table_files import TableFiles
 from gamelake.ledger.generations import Generations
@@ -49,15 +39,14 @@ class RepairError(StartupError):
 
 
 class RepairedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A log entry that was rebuilt or added, or would be in a dry run.
+    """A log entry that was rebuilt, or would be in a dry run.
 
     Attributes:
         table: path of the table.
         version: version of the entry.
-        batch: the batch that it commits, as `application/batch`; empty if it only removes columns.
+        batch: the batch that it commits, as `application/batch`.
         rows: number of rows that it adds.
         files: number of files that it adds.
-        without_columns: names of the columns that it removes.
     """
 
     table: str
@@ -65,7 +54,6 @@ class RepairedEntry(msgspec.Struct, frozen=True, kw_only=True):
     batch: str
     rows: int
     files: int
-    without_columns: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -119,9 +107,7 @@ class LogRepair:
         Raises:
             RepairError: an entry has no batch, or its batch is unknown.
         """
-        found = [self._repaired(version, manifest) for version, manifest in self._found()]
-        # Columns are in the entries, so they are known once all entries can be read.
-        return found or self._columns_left_out()
+        return [self._repaired(version, manifest) for version, manifest in self._found()]
 
     def repair(self, wait: Callable[[float], None] = time.sleep) -> list[RepairedEntry]:
         """Rebuild each damaged entry, once its batch is no longer being committed.
@@ -139,33 +125,7 @@ class LogRepair:
             for version, manifest in found:
                 content = encode_entry(append_actions(self._entry(manifest), manifest.transaction))
                 self.store.put(entry_path(self.table, version), content)
-            return [self._repaired(version, manifest) for version, manifest in found] + self._leave_out_columns()
-
-    def _columns_left_out(self) -> list[RepairedEntry]:
-        """Plan the entry that removes unreadable columns; an empty list if all columns can be read."""
-        newest, metadata = self._metadata()
-        text = str(metadata["schemaString"]) if metadata else ""
-        if not text or unreadable_schema(text) is None:
-            return []
-        columns = tuple(unreadable_columns(text))
-        return [RepairedEntry(table=self.table, version=newest + 1, batch="", rows=0, files=0, without_columns=columns)]
-
-    def _leave_out_columns(self) -> list[RepairedEntry]:
-        while planned := self._columns_left_out():
-            newest, metadata = self._metadata()
-            changed = metadata | {"schemaString": readable_schema(str(metadata["schemaString"]))}
-            info = commit_info(now_milliseconds(), "CHANGE COLUMN", {"column": "nested"}, is_blind_append=True)
-            if put_entry(self.store, self.table, newest + 1, [info, {"metaData": changed}]):
-                return planned
-        return []
-
-    def _metadata(self) -> tuple[int, Action]:
-        """Return the newest version, and the newest metaData of the existing entries, or {} if none has one."""
-        newest = max(entry_versions(self.store, self.table))
-        for _, actions in preceding_entries(self.store, self.table, newest):
-            for metadata in contents_of(actions, "metaData"):
-                return newest, metadata
-        return newest, {}
+            return [self._repaired(version, manifest) for version, manifest in found]
 
     def _found(self) -> list[tuple[int, BatchManifest]]:
         """Find the damaged versions and the manifests of their batches, oldest first."""

@@ -56,14 +56,14 @@ class PlayerRecord(msgspec.Struct, frozen=True, kw_only=True):
 class Erasure(msgspec.Struct, frozen=True, kw_only=True):
     """The record of an erasure: number, game, and the former pseudonym, which can no longer be resolved.
 
-    `erased_by` is a role or a key's id, never a person's name; empty in records of older versions.
+    `erased_by` is a role or a key's id, never a person's name.
     """
 
     number: int
     game: str
     pseudonym: str
     erased_at: datetime
-    erased_by: str = ""
+    erased_by: str
 
 
 class Rewrapping(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from tests.support.player_tables import store_in
 
 TABLE, NEWEST = "silver/archery_events", 3
 Content = dict[str, Any]
-FIXTURE = Path(__file__).parents[2] / "fixtures/lakehouse-0.1.tar.xz"
 # Each of these is a trap of bounds: shortened texts, NaN, infinities, values of no bound, nulls inside of nulls.
 ROWS = pa.table(
     {
@@ -94,13 +92,6 @@ def change_statistics(tree: str, column: str, value: object) -> Callable[[Path],
         change(lake, "add", {"stats": json.dumps(statistics)})
 
     return damage
-
-
-def test_the_tables_of_an_older_version_follow_the_protocol(tmp_path: Path) -> None:
-    with tarfile.open(FIXTURE) as archive:
-        archive.extractall(tmp_path, filter="data")
-
-    assert problems(tmp_path) == []
 
 
 def test_a_table_and_its_clone_follow_the_protocol_after_long_maintenance(tmp_path: Path) -> None:

@@ -272,7 +272,8 @@ def test_a_new_process_reads_no_erasure_of_the_past_and_all_later_ones(
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "away.db")) as connection, connection:
         connection.execute(
-            "INSERT INTO erasures (number, game, pseudonym, erased_at, destroyed_at) VALUES (7, 'g', 'p', '?', '')"
+            "INSERT INTO erasures (number, game, pseudonym, erased_at, erased_by, destroyed_at) "
+            "VALUES (7, 'g', 'p', '?', 'support', '')"
         )
     asyncio.run(player_store.apply_erasures())
     before, after = an_event(), an_event()
@@ -317,6 +318,8 @@ def test_the_cache_frees_what_an_erased_player_takes(cache: PlayerCache) -> None
     key = PlayerKey.new(GAME)
     cache.add(GAME, {"ann": key})
 
-    cache.evict_erased([Erasure(number=1, game=GAME, pseudonym=key.pseudonym, erased_at=datetime.now(UTC))])
+    cache.evict_erased(
+        [Erasure(number=1, game=GAME, pseudonym=key.pseudonym, erased_at=datetime.now(UTC), erased_by="support")]
+    )
 
     assert cache.size == 0

@@ -102,6 +102,16 @@ def test_a_truncated_file_is_named(
         stream.open(TOPIC_ID)
 
 
+def test_a_checkpoint_of_a_newer_format_is_refused_with_a_remedy(
+    running: Generation, stream: Stream, tmp_path: Path
+) -> None:
+    path = tmp_path / running.checkpoint / "offsets/1"
+    path.write_bytes(path.read_bytes().replace(b"v1", b"v9", 1))
+
+    with pytest.raises(CheckpointError, match=r"offsets/1: .*rebuild_checkpoint"):
+        stream.open(TOPIC_ID)
+
+
 @pytest.mark.parametrize(("file", "named"), [("metadata", "metadata"), ("offsets/1", "offsets")])
 def test_a_missing_checkpoint_file_is_named(
     file: str, named: str, running: Generation, stream: Stream, tmp_path: Path

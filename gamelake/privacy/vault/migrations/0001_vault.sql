@@ -14,8 +14,15 @@ CREATE TABLE personal_data (
     PRIMARY KEY (pseudonym, fingerprint)
 );
 CREATE TABLE erasures (
-    number    {counter},
-    game      TEXT NOT NULL,
-    pseudonym TEXT NOT NULL,
-    erased_at TEXT NOT NULL
+    number       {counter},
+    game         TEXT NOT NULL,
+    pseudonym    TEXT NOT NULL,
+    erased_at    TEXT NOT NULL,
+    erased_by    TEXT NOT NULL,
+    destroyed_at TEXT
 );
+CREATE TABLE used_signatures (
+    signature  {bytes} PRIMARY KEY,
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX used_signatures_by_expiry ON used_signatures (expires_at);

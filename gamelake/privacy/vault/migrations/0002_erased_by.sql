@@ -1,1 +1,0 @@
-ALTER TABLE erasures ADD COLUMN erased_by TEXT NOT NULL DEFAULT '';

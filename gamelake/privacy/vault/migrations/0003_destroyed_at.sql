@@ -1,1 +1,0 @@
-ALTER TABLE erasures ADD COLUMN destroyed_at TEXT;
