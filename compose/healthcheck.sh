@@ -1,16 +1,33 @@
 #!/bin/sh
 # Runs a service's health check, `healthcheck COMMAND...`, and ends the service when it has failed for minutes: Docker restarts a
 # process that ends, not one that is unhealthy. A service that has not been healthy since its start gets the time of a start.
+# Docker runs this a second after the start, and a second after it ends. It sets the pace itself, as engines before 25 have one
+# interval for all times: a service that starts is asked often, and is healthy as soon as it responds.
 set -u
 # Tests override these. Only as a container's own program the script may end process 1.
 folder="${HEALTHCHECK_FOLDER:-/tmp}" process="${HEALTHCHECK_PROCESS:-}"
 if [ "$0" = /usr/local/bin/healthcheck ]; then process=1; fi
-# At a check every ten seconds: two minutes, and 15 minutes for a start.
+# Of about ten seconds each: two minutes, and 15 minutes for a start.
 most="${HEALTHCHECK_MOST:-12}" most_at_start="${HEALTHCHECK_MOST_AT_START:-90}"
 # /tmp is empty at each start.
 passed="$folder/healthcheck.passed" failed="$folder/healthcheck.failed"
 
-if "$@"; then
+pause="${HEALTHCHECK_PAUSE:-9}"
+
+passes() {
+  if [ -f "$passed" ]; then
+    sleep "$pause"
+    "$@"
+    return
+  fi
+  end=$(($(date +%s) + pause))
+  until "$@"; do
+    [ "$(date +%s)" -lt "$end" ] || return
+    sleep 2
+  done
+}
+
+if passes "$@"; then
   : >"$passed"
   rm -f "$failed"
   exit 0

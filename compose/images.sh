@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the stack's images: `images.sh [NAME...]`, without a name all but keycloak.
-# Images that don't depend on each other are built side by side: one downloads while another one compiles. With the
-# engine's cache a second run takes seconds. FRESH=1 builds without the cache, and so with the latest corrections of
-# Debian's packages.
+# Images that don't depend on each other are built side by side: one downloads while another one compiles. Without a name
+# nothing is built if nothing has changed since the last time. FRESH=1 builds without the engine's cache, and so with the
+# latest corrections of Debian's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=compose/read_env.sh
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 read_env compose
 
 readonly bootstrapped="gamelake/debian:trixie"
-readonly log=build/images.log
+readonly log=build/images.log built_from=build/images/inputs
 # The images of a stage begin with images of earlier stages.
 readonly stages=("base" "java postgres prometheus alertmanager" "toolchain" "object-store spark trino kafka registry keycloak")
 readonly seconds_between_reports=30
@@ -65,6 +65,23 @@ bootstrap_debian() {
 # The id of the image that has a name, or nothing.
 image_id() { # NAME
   docker image inspect --format '{{.Id}}' "gamelake/$1:$GAMELAKE_TAG" 2>/dev/null || true
+}
+
+# Prints all that the images are made of, and their ids: the arguments, and the checksum of each file that .dockerignore
+# lets pass, and whether it can be executed.
+inputs() { # IMAGE...
+  local line allowed=() ignored=()
+  while IFS= read -r line; do
+    case "$line" in
+      "" | "#"* | "*") ;;
+      "!"*) [ ! -e "${line#!}" ] || allowed+=("${line#!}") ;;
+      *) ignored+=("!" -path "${line/#\*\*/*}" "!" -path "${line/#\*\*/*}/*") ;;
+    esac
+  done <.dockerignore
+  docker image inspect --format '{{.Id}}' "$debian" "${@/%/:$GAMELAKE_TAG}" || return
+  echo "$JMX_EXPORTER_VERSION $MINIO_VERSION"
+  find "${allowed[@]}" -type f -perm -u+x "${ignored[@]}" | LC_ALL=C sort
+  find "${allowed[@]}" -type f "${ignored[@]}" -print0 | LC_ALL=C sort -z | xargs -0 cksum
 }
 
 # Reports every 30 s which step the build of an image has reached.
@@ -147,14 +164,21 @@ fresh=()
 [ "${FRESH:-}" != 1 ] || fresh=(--no-cache)
 debian="$(debian_image)"
 # Names have no spaces.
+[ $# = 0 ] && all=1 || all=0
 # shellcheck disable=SC2086
-[ $# != 0 ] || set -- ${stages[*]% keycloak}
+[ "$all" = 0 ] || set -- ${stages[*]% keycloak}
 for name; do
   case " ${stages[*]} " in
     *" $name "*) ;;
     *) fail "there is no image '$name'; the images are: ${stages[*]}" ;;
   esac
 done
+if [ "$all" = 1 ] && [ "${#fresh[@]}" = 0 ] && [ -f "$built_from" ] &&
+  inputs "${@/#/gamelake/}" 2>/dev/null | cmp --silent - "$built_from"; then
+  say "unchanged"
+  exit
+fi
+rm -f "$built_from"
 # A process group for each build: the terminal's Ctrl-C ends this script, which ends them.
 set -m
 trap end_builds EXIT
@@ -164,5 +188,6 @@ for stage in "${stages[@]}"; do
   # shellcheck disable=SC2046
   side_by_side $(asked_for "$stage" "$@") || exit
 done
+[ "$all" = 0 ] || inputs "${@/#/gamelake/}" >"$built_from" || rm -f "$built_from"
 # Build stages of older Dockerfiles.
 docker image prune --force --filter "label=dev.gamelake.image" --filter "until=$((7 * 24))h" >>"$log"

@@ -1,6 +1,7 @@
 """A service that stays unhealthy is ended, so that Docker restarts it; one that is late once, or starts, is not."""
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,12 +24,14 @@ class Container:
             "HEALTHCHECK_PROCESS": str(self.service.pid),
             "HEALTHCHECK_MOST": str(MOST),
             "HEALTHCHECK_MOST_AT_START": str(MOST_AT_START),
+            "HEALTHCHECK_PAUSE": "0",
         }
 
-    def check(self, *command: str, times: int = 1) -> int:
+    def check(self, *command: str, times: int = 1, **variables: str) -> int:
         """Check the service's health; returns the last exit code."""
         script = ("sh", str(COMPOSE / "healthcheck.sh"), *command)
-        return [subprocess.run(script, env=self._environment, check=False).returncode for _ in range(times)][-1]
+        environment = self._environment | variables
+        return [subprocess.run(script, env=environment, check=False).returncode for _ in range(times)][-1]
 
     @property
     def has_ended(self) -> bool:
@@ -74,3 +77,19 @@ def test_a_service_that_was_never_healthy_has_the_time_of_a_start(container: Con
 
 def test_a_check_sees_its_arguments_as_they_are(container: Container) -> None:
     assert container.check("sh", "-c", '[ "$1" = "a  b" ]', "sh", "a  b") == 0
+
+
+def test_a_service_that_starts_is_healthy_as_soon_as_it_responds(container: Container, tmp_path: Path) -> None:
+    responds_at_the_second_time = f"[ -f {tmp_path}/asked ] || {{ touch {tmp_path}/asked; false; }}"
+
+    assert container.check("sh", "-c", responds_at_the_second_time, HEALTHCHECK_PAUSE="60") == 0
+
+
+def test_a_healthy_service_is_asked_once_after_the_pause(container: Container, tmp_path: Path) -> None:
+    container.check("true")
+    started = time.monotonic()
+
+    assert container.check("sh", "-c", f"echo asked >>{tmp_path}/asked; false", HEALTHCHECK_PAUSE="2") == 1
+
+    assert time.monotonic() - started >= 2
+    assert (tmp_path / "asked").read_text() == "asked\n"
