@@ -1,4 +1,4 @@
-"""The docs site in Chromium: the search leads to the right pages, and a phone shows diagrams and commands."""
+"""The docs site in Chromium: searches find the right pages, a phone shows diagrams and commands, and axe finds nothing."""
 
 import json
 import subprocess
@@ -89,8 +89,14 @@ def test_diagrams_are_legible_and_commands_complete_on_a_phone(seen: dict[str, A
 
     assert sizes
     assert {path: found for path, found in sizes.items() if min(found) < SMALLEST_TEXT} == {}
+    # The first page's diagram is seen whole.
+    assert phone["scrolled"][""] == 0
     assert {path: cut for path, cut in phone["cut_off"].items() if cut} == {}
     assert phone["too_wide"] == []
+
+
+def test_axe_finds_nothing_on_pages_and_in_the_search_in_light_and_dark(seen: dict[str, Any]) -> None:
+    assert seen["violations"] == []
 
 
 def test_a_page_names_version_and_source_and_loads_nothing_from_other_hosts(seen: dict[str, Any], address: str) -> None:
