@@ -4,15 +4,12 @@ import json
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any, NoReturn
 
 import pytest
 
 from gamelake.model.errors import StartupError
-from tools.embedded.ports import HOST
+from tests.support.static_files import served
 from tools.embedded.service import REPOSITORY
 from tools.pictures.browser import python_and_chromium
 
@@ -42,19 +39,10 @@ SEARCHES = {
 }
 
 
-class _Files(SimpleHTTPRequestHandler):
-    """The site's files, without a log."""
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with ThreadingHTTPServer((HOST, 0), partial(_Files, directory=SITE)) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://{HOST}:{server.server_port}/"
-        server.shutdown()
+    with served(SITE) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
