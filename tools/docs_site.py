@@ -128,6 +128,11 @@ def make_tables_scroll(html: str) -> str:
     return _TABLE.sub(region, html)
 
 
+def exclude_diagrams_from_search(html: str) -> str:
+    """Return the page with each diagram marked so that the search does not index its source."""
+    return html.replace('<pre class="mermaid">', '<pre class="mermaid" data-search-exclude>')
+
+
 def search_weight(document: str) -> float:
     """Return how much a match in a document counts in the search; 1 for most."""
     return next((weight for path, weight in _WEIGHTS.items() if document.startswith(path)), 1)

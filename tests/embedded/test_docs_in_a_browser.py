@@ -71,6 +71,13 @@ def test_no_search_shows_a_decision_before_a_page_for_users(seen: dict[str, Any]
     assert [query for query, page in first.items() if page.startswith("docs/decisions/")] == []
 
 
+@pytest.mark.usefixtures("seen")
+def test_the_search_does_not_index_the_source_of_a_diagram() -> None:
+    index = json.loads((SITE / "search" / "search_index.json").read_text(encoding="utf-8"))
+
+    assert [page["location"] for page in index["docs"] if "flowchart TB" in page["text"]] == []
+
+
 def test_diagrams_are_legible_and_commands_complete_on_a_phone(seen: dict[str, Any]) -> None:
     phone = seen["phone"]
     sizes = {path: sizes for path, sizes in phone["text_sizes"].items() if sizes}

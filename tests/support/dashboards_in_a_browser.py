@@ -38,7 +38,7 @@ _LOST = """
 """
 
 
-def look_at(page: Page, size: tuple[int, int]) -> dict[str, Any]:
+def inspect(page: Page, size: tuple[int, int]) -> dict[str, Any]:
     """Return what is wrong with the open page on a screen of this size."""
     page.set_viewport_size({"width": size[0], "height": size[1]})
     return {
@@ -60,7 +60,7 @@ def violations(page: Page) -> list[str]:
 
 
 def main(chromium: str, url: str, pages: str) -> None:
-    """Look at each page on each screen, and print what was found."""
+    """Inspect each page on each screen, and print the findings."""
     # The sandbox of Chromium does not work for root, as whom CI runs.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     found: dict[str, dict[str, Any]] = {}
@@ -69,9 +69,9 @@ def main(chromium: str, url: str, pages: str) -> None:
         page = browser.new_page()
         for name in json.loads(pages):
             page.goto(f"{url}{name}")
-            found[name] = {"tablet": look_at(page, TABLET)}
+            found[name] = {"tablet": inspect(page, TABLET)}
             for screen, size in {"phone": PHONE, "desktop": DESKTOP}.items():
-                found[name][screen] = {**look_at(page, size), "violations": violations(page)}
+                found[name][screen] = {**inspect(page, size), "violations": violations(page)}
         browser.close()
     sys.stdout.write(json.dumps(found))
 
