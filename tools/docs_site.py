@@ -31,6 +31,9 @@ _WEIGHTS = {
     "CONTRIBUTING.md": 0.1,
     "monitoring/runbooks/": 0.1,
 }
+_TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+_HEADER = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
 _HOSTED = re.compile(r"(?:https://(?:[^@/]*@)?|(?:ssh://)?git@)([^:/]+)[:/](.+?)(?:\.git)?/?")
 _NOT_IN_SEARCH = "---\nsearch:\n  exclude: true\n---\n"
 
@@ -111,6 +114,23 @@ def show(repository: Path, target: str) -> str:
         return f"{_NOT_IN_SEARCH}# {target}\n\n{listed}\n"
     text = path.read_text(encoding="utf-8").rstrip()
     return f"{_NOT_IN_SEARCH}# {target}\n\n`````{_LANGUAGES.get(path.suffix, 'text')}\n{text}\n`````\n"
+
+
+def make_tables_scroll(html: str) -> str:
+    """Return the page with each table in a region that the keyboard can scroll, named by the table's header."""
+
+    def region(table: re.Match[str]) -> str:
+        columns = filter(None, (_TAG.sub("", cell).strip() for cell in _HEADER.findall(table[0])))
+        name = ", ".join(columns).replace('"', "&quot;")
+        label = f"Table: {name}" if name else "Table"
+        return f'<div class="gamelake-table" role="region" aria-label="{label}" tabindex="0">{table[0]}</div>'
+
+    return _TABLE.sub(region, html)
+
+
+def exclude_diagrams_from_search(html: str) -> str:
+    """Return the page with each diagram marked so that the search does not index its source."""
+    return html.replace('<pre class="mermaid">', '<pre class="mermaid" data-search-exclude>')
 
 
 def search_weight(document: str) -> float:

@@ -49,6 +49,11 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     return docs_site.link_to_pages(REPOSITORY, page.file.src_uri, markdown)
 
 
+def on_page_content(html: str, **_: object) -> str:
+    """Let the keyboard scroll each table that is wider than the screen, and the search skip the source of diagrams."""
+    return docs_site.exclude_diagrams_from_search(docs_site.make_tables_scroll(html))
+
+
 def on_page_context(context: dict[str, Any], page: Page, config: MkDocsConfig, **_: object) -> dict[str, Any]:
     """Name the page's source: at the forge if there is one, or else as text on the site."""
     name = page.file.src_uri

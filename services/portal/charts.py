@@ -23,6 +23,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 82, 32, 36, 50
 _AXIS_NAME = 20
 _TICKS = 4
 _ROUND = (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10)
+# An axis of smaller numbers would end at zero: floats have no power of ten below them.
+_NEAR_ZERO = 1e-100
 _THOUSAND, _MILLION = 1_000, 1_000_000
 _SPARK_WIDTH, _SPARK_HEIGHT = 120, 28
 _NAMES, _VALUES, _ROW, _GAP = 188, 100, 26, 8
@@ -143,8 +145,8 @@ def sparkline(values: Sequence[float], title: str, style: str = "spark") -> Mark
 
 
 def nice_top(value: float) -> float:
-    """Return the smallest round number that is at least the value and whose quarters have few digits."""
-    if value <= 0:
+    """Return the smallest round number that is at least the value and whose quarters have few digits; 1 for zero."""
+    if value < _NEAR_ZERO:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in _ROUND if step * power >= value * (1 - 1e-9))

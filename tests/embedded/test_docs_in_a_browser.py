@@ -1,18 +1,15 @@
-"""The docs site in Chromium: the search leads to the right pages, and a phone shows diagrams and commands."""
+"""In Chromium, the docs site finds the right pages, is legible and complete on a phone, and passes axe."""
 
 import json
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any, NoReturn
 
 import pytest
 
 from gamelake.model.errors import StartupError
-from tools.embedded.ports import HOST
+from tests.support.static_files import served
 from tools.embedded.service import REPOSITORY
 from tools.pictures.browser import python_and_chromium
 
@@ -42,19 +39,10 @@ SEARCHES = {
 }
 
 
-class _Files(SimpleHTTPRequestHandler):
-    """The site's files, without a log."""
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with ThreadingHTTPServer((HOST, 0), partial(_Files, directory=SITE)) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://{HOST}:{server.server_port}/"
-        server.shutdown()
+    with served(SITE) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +71,27 @@ def test_no_search_shows_a_decision_before_a_page_for_users(seen: dict[str, Any]
     assert [query for query, page in first.items() if page.startswith("docs/decisions/")] == []
 
 
+@pytest.mark.usefixtures("seen")
+def test_the_search_does_not_index_the_source_of_a_diagram() -> None:
+    index = json.loads((SITE / "search" / "search_index.json").read_text(encoding="utf-8"))
+
+    assert [page["location"] for page in index["docs"] if "flowchart TB" in page["text"]] == []
+
+
 def test_diagrams_are_legible_and_commands_complete_on_a_phone(seen: dict[str, Any]) -> None:
     phone = seen["phone"]
     sizes = {path: sizes for path, sizes in phone["text_sizes"].items() if sizes}
 
     assert sizes
     assert {path: found for path, found in sizes.items() if min(found) < SMALLEST_TEXT} == {}
+    # The first page's diagram is seen whole.
+    assert phone["scrolled"][""] == 0
     assert {path: cut for path, cut in phone["cut_off"].items() if cut} == {}
     assert phone["too_wide"] == []
+
+
+def test_axe_finds_nothing_on_pages_and_in_the_search_in_light_and_dark(seen: dict[str, Any]) -> None:
+    assert seen["violations"] == []
 
 
 def test_a_page_names_version_and_source_and_loads_nothing_from_other_hosts(seen: dict[str, Any], address: str) -> None:

@@ -13,6 +13,7 @@ from tools.docs_site import (
     expand,
     link_to_pages,
     linked_files,
+    make_tables_scroll,
     page_of,
     search_weight,
     show,
@@ -123,3 +124,24 @@ def test_the_source_of_a_page_is_at_the_forge(remote: str) -> None:
 )
 def test_a_repository_without_a_forge_has_no_address(remote: str, commit: str) -> None:
     assert source_address(remote, commit, "docs/local.md") is None
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("<th>metric</th><th style='text-align: right'><code>a</code> &amp; b</th>", "Table: metric, a &amp; b"),
+        ('<th>"late"</th>', "Table: &quot;late&quot;"),
+        ("<th></th><th></th>", "Table"),
+    ],
+)
+def test_a_table_scrolls_in_a_region_that_its_header_names(header: str, name: str) -> None:
+    table = f"<table>\n<thead><tr>{header}</tr></thead></table>"
+
+    page = make_tables_scroll(f"<p>before</p>{table}<p>between</p>{table}")
+
+    region = f'<div class="gamelake-table" role="region" aria-label="{name}" tabindex="0">{table}</div>'
+    assert page == f"<p>before</p>{region}<p>between</p>{region}"
+
+
+def test_a_table_in_code_is_left_as_it_is() -> None:
+    assert make_tables_scroll("<code>&lt;table&gt;</code>") == "<code>&lt;table&gt;</code>"

@@ -1,6 +1,7 @@
-"""A portal over no tables, the elements of its pages, and a question whose texts would be markup."""
+"""A portal over no tables, the elements of its pages, a Prometheus with one series, and a question full of markup."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 
 from gamelake.serving.sql.query_engine import QueryEngine
@@ -9,6 +10,7 @@ from services.portal.app import PortalApp, PortalResponse
 from services.portal.figures import Overview, ServiceHealth
 from services.portal.metrics import metrics_of_process
 from services.portal.portfolio import NoPortfolio
+from services.portal.prometheus import Prometheus, Sample, Series, samples_of, series_of
 from services.portal.questions import Questions
 from services.portal.settings import PortalSettings
 from tools.embedded.service import REPOSITORY
@@ -71,3 +73,28 @@ def get(portal: PortalApp, address: str, headers: Mapping[str, str] = OWN) -> Po
     """The response to a GET request."""
     path, _, query = address.partition("?")
     return portal.respond("GET", path, headers, query=query)
+
+
+def response(**result: object) -> bytes:
+    """The response of Prometheus with one result."""
+    return json.dumps({"status": "success", "data": {"result": [{"metric": {"job": "kafka"}, **result}]}}).encode()
+
+
+class OneSeries(Prometheus):
+    """The values of one series for every query, read from a response as the HTTP API sends it."""
+
+    def __init__(self, values: Sequence[str]) -> None:
+        self._values = values
+
+    def at(self, moment: float, expression: str) -> list[Sample]:
+        """The last value."""
+        return list(samples_of(response(value=[moment, self._values[-1]])))
+
+    def over_time(self, expression: str, start: float, end: float, step: int) -> list[Series]:
+        """All values, the last one at the end."""
+        count = len(self._values)
+        return list(
+            series_of(
+                response(values=[[end - (count - 1 - place) * step, each] for place, each in enumerate(self._values)])
+            )
+        )

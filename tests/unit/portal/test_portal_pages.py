@@ -1,5 +1,6 @@
 """The portal's pages have the figures, run nothing but its questions, and let no text of others become markup."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -12,16 +13,21 @@ from gamelake.observability.faults import load_faults
 from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.questions import Question, load_questions
 from monitoring.addresses import runbook_url
+from monitoring.grafana.files import GENERATED
 from services.portal.app import PortalApp
+from services.portal.dashboard_page import DashboardPages
+from services.portal.dashboards import LAG
 from services.portal.figures import Overview, ServiceHealth, StreamFigures
 from services.portal.home import status_part
 from services.portal.lineage import NAVIGATION_MARK, script_hashes
+from services.portal.practice import Practice, practice_page
 from services.portal.question_page import question_page
 from services.portal.questions import DuckDbQuestions, QuestionFailedError, QuestionResult, Questions
 from services.portal.settings import PortalSettings, QueryLimits
 from services.portal.templates import PortalTemplates
+from tests.support.html_tables import rows_of
 from tests.support.programs import add_program
-from tests.unit.portal.portals import EVIL, OWN, QUESTION, SQL, Elements, Figures, app, get
+from tests.unit.portal.portals import EVIL, OWN, QUESTION, SQL, Elements, Figures, OneSeries, app, get
 from tools.embedded.service import REPOSITORY
 
 NOON = datetime(2026, 11, 26, 12, 0, 0, tzinfo=UTC)
@@ -122,8 +128,9 @@ def test_figures_are_shown_and_unknown_ones_are_named_so() -> None:
 
     part = status_part(Overview((), streams, "Prometheus does not respond: X"), now=NOON)
 
-    assert '<td class="number">1,234</td><td class="number">5</td>' in part
-    assert '<td class="number"><span class="good">0.2 s</span></td>' in part
+    first = rows_of(part, "Streams with rate, lag and freshness")[0]
+    assert (first["records/s"], first["lag, records"], first["behind"]) == ("1,234", "5", "0.2 s")
+    assert '<span class="good">0.2 s</span>' in part
     assert part.count("unknown") == 3
     assert "is down" in part
     assert "Prometheus does not respond: X" in part
@@ -222,6 +229,26 @@ def test_tables_have_captions_and_headings_for_screen_readers(portal: PortalApp)
 
     assert tables == sum(tag == "caption" for tag, _ in elements) == 8
     assert all(attributes["scope"] in {"col", "row"} for tag, attributes in elements if tag == "th")
+
+
+def test_a_value_of_a_card_has_the_name_of_its_column() -> None:
+    stream = StreamFigures(stream="ingest_events", is_up=True, records_per_second=1.0, lag=5, seconds_behind=0.25)
+    pages = [
+        status_part(Overview((), (stream,))),
+        practice_page(
+            Practice(Overview((), ()), None, list(load_faults(REPOSITORY / "monitoring/faults.yaml").values()))
+        ),
+        DashboardPages(GENERATED, OneSeries(["1"])).page(LAG),
+    ]
+
+    cards = [
+        table for page in pages for table in re.findall(r'<table class="[^"]*cards">(.*?)</table>', page, re.DOTALL)
+    ]
+    assert len(cards) >= 4
+    for table in cards:
+        _, *columns = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', table)
+        for row in re.findall(r'<th scope="row">(.*?)</tr>', table, re.DOTALL):
+            assert re.findall(r'<td\b[^>]* data-label="([^"]*)"', row) == columns
 
 
 def test_a_row_that_does_not_respond_has_the_command_that_restarts_it() -> None:

@@ -1,6 +1,5 @@
 """The portal reads the values of Prometheus and of metrics pages, and takes only finite numbers."""
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -12,38 +11,14 @@ from hypothesis import strategies as st
 from monitoring.grafana.files import GENERATED
 from services.portal.dashboard_page import DashboardPages
 from services.portal.figures import metric_samples
-from services.portal.prometheus import FiguresUnavailableError, Prometheus, Sample, Series, samples_of, series_of
+from services.portal.prometheus import FiguresUnavailableError, samples_of, series_of
+from tests.unit.portal.portals import OneSeries, response
 from tests.unit.properties import examples
 
 _PATH, _NUMBERS = re.compile(r'<path d="([^"]*)"'), re.compile(r"([ML]-?\d+ -?\d+\.\d)+")
 NOW = 1_790_000_000.0
 # As Prometheus and its text format write them.
 VALUES = st.one_of(st.sampled_from(["NaN", "+Inf", "-Inf"]), st.floats().map(repr))
-
-
-def response(**result: object) -> bytes:
-    """The response of Prometheus with one result."""
-    return json.dumps({"status": "success", "data": {"result": [{"metric": {"job": "kafka"}, **result}]}}).encode()
-
-
-class OneSeries(Prometheus):
-    """The values of one series for every query, read from a response as the HTTP API sends it."""
-
-    def __init__(self, values: Sequence[str]) -> None:
-        self._values = values
-
-    def at(self, moment: float, expression: str) -> list[Sample]:
-        """The last value."""
-        return list(samples_of(response(value=[moment, self._values[-1]])))
-
-    def over_time(self, expression: str, start: float, end: float, step: int) -> list[Series]:
-        """All values, the last one at the end."""
-        count = len(self._values)
-        return list(
-            series_of(
-                response(values=[[end - (count - 1 - place) * step, each] for place, each in enumerate(self._values)])
-            )
-        )
 
 
 def test_a_metrics_page_that_is_cut_off_gives_what_comes_before() -> None:

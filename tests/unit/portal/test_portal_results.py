@@ -10,7 +10,7 @@ from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.portal.display import NO_VALUE
@@ -106,6 +106,7 @@ def test_any_values_are_a_page_that_is_well_formed_and_files_that_can_be_read(ro
 
 @examples(50)
 @given(st.lists(NUMBERS, min_size=2, max_size=20))
+@example([5e-324, 0.0])
 def test_a_chart_draws_each_number_that_is_finite_inside_its_frame(values: list[float | None]) -> None:
     rows = [(date.fromordinal(739_000 + place), value) for place, value in enumerate(values)]
 

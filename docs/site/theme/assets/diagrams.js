@@ -1,6 +1,6 @@
 // Keeps the text of diagrams legible. The theme draws each diagram into a closed shadow, where no style sheet of the page
-// reaches it, and shrinks it to the width of the page. A diagram whose text would be smaller than 11 px scrolls instead.
-const SMALLEST = 11 / 16
+// reaches it, and shrinks it to the width of the page. A diagram whose text would be smaller than 10.5 px scrolls instead.
+const SMALLEST = 10.5 / 16
 const attachShadow = Element.prototype.attachShadow
 
 Element.prototype.attachShadow = function (options) {
