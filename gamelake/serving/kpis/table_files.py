@@ -34,14 +34,31 @@ from gamelake.delta.owned_tables import OwnedTable, Replacement
 from gamelake.delta.rewrites import discard
 from gamelake.delta.tables import open_table
 from gamelake.objects.store import Store
-from gamelake.serving.gold.runs import sorted_by_key
+from gamelake.serving.gold.runs import ROWS_PER_RUN, KeyRun, runs_of, sorted_by_key, split, touched
 from gamelake.serving.kpis.tables import KpiTable
 
 GENERATION_NOTE = "gamelake.kpis"
 # A replaced file is deleted by a commit after this time; by then its readers have finished.
 _GRACE_SECONDS = 900.0
-_UNIQUE = frozenset({"gamer_id", "active", "payers", "new", "ever"})
+_UNIQUE = frozenset({"gamer_id", "active", "payers", "new", "ever", "new_payers"})
 _PROPERTIES = {"delta.logRetentionDuration": "interval 1 days"}
+# The files that were used last are kept in memory, up to this number of rows.
+_KEPT_ROWS = 2 * ROWS_PER_RUN
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """New rows of one game in one KPI table.
+
+    Attributes:
+        table: the KPI table.
+        keys: the key columns of the former rows to remove, and of the new ones.
+        rows: all columns of the table.
+    """
+
+    table: KpiTable
+    keys: pa.Table
+    rows: pa.Table
 
 
 @dataclass(slots=True)
@@ -62,7 +79,8 @@ class TableFilesOf:
     _files: list[FileEntry] = field(default_factory=list)
     _opened: OpenTables = field(init=False)
     _superseded: deque[tuple[float, str]] = field(default_factory=deque)
-    _read: dict[str, pa.Table] = field(default_factory=dict)
+    _kept: dict[str, pa.Table] = field(default_factory=dict)
+    _runs: list[KeyRun] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Prepare to keep the table open from refresh to refresh."""
@@ -94,6 +112,7 @@ class TableFilesOf:
     def open(self) -> None:
         """Open the newest version, if the table exists."""
         self._is_void = False
+        self._runs.clear()
         try:
             self._handle = self._opened.newest(self.path)
         except TableNotFoundError:
@@ -144,10 +163,35 @@ class TableFilesOf:
         return pq.read_table(pa.BufferReader(content))
 
     def rows(self) -> pa.Table:
-        """Read all rows, with all columns and their types; files that were read before are kept in memory."""
-        self._read = {file.path: self._read.get(file.path) or self.rows_of(file) for file in self.files}
+        """Read all rows, with all columns and their types, in any order."""
+        return self._rows_of_all(self.files)
+
+    def rows_from(self, first: object) -> pa.Table:
+        """Read all rows of each file that may have a row whose first key column is `first` or greater."""
+        runs = self._key_runs()
+        return self._rows_of_all(
+            [run.file for run in runs if run.bounds is None or run.bounds[1][:1] >= ((False, first),)]
+        )
+
+    def _key_runs(self) -> Sequence[KeyRun]:
+        if self._handle is None or self._is_void:
+            return ()
+        if not self._runs:
+            self._runs.extend(runs_of(self._handle, self.definition.keys))
+        return self._runs
+
+    def _rows_of_all(self, files: Iterable[FileEntry]) -> pa.Table:
         schema = self.definition.schema
-        return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in self._read.values())])
+        return pa.concat_tables([schema.empty_table(), *(self._keep(file) for file in files)])
+
+    def _keep(self, file: FileEntry) -> pa.Table:
+        rows = self._kept.pop(file.path, None)
+        if rows is None:
+            rows = self.rows_of(file).cast(self.definition.schema)
+        self._kept[file.path] = rows
+        while len(self._kept) > 1 and sum(map(len, self._kept.values())) > _KEPT_ROWS:
+            del self._kept[next(iter(self._kept))]
+        return rows
 
     def write(self, rows: pa.Table, partition: Mapping[str, str | None]) -> DataFile:
         """Write rows as a file that no commit names yet.
@@ -162,22 +206,30 @@ class TableFilesOf:
         """Delete files that no commit names."""
         discard(self.store, self.path, files)
 
-    def replace_rows(self, touched: pa.Table, rows: pa.Table, notes: Mapping[str, str]) -> None:
-        """Replace the rows of some keys in one commit, unless nothing changes.
+    def replace_rows(self, changes: Sequence[TableChange], notes: Mapping[str, str]) -> None:
+        """Replace rows in one commit, unless nothing changes. Only the files whose rows change are written again.
 
         Args:
-            touched: the key columns of the rows to remove.
-            rows: the rows to add, with all columns, in any order.
+            changes: the rows to remove and to add; no two changes have the same key.
             notes: the notes of the commit.
 
         Raises:
             CommitConflictError: another writer has committed since the table was opened.
         """
-        keys, old = list(self.definition.keys), self.rows()
-        kept = old.join(touched.select(keys).group_by(keys).aggregate([]), keys, join_type="left anti")
-        made = sorted_by_key(pa.concat_tables([kept.cast(self.definition.schema), rows]), keys)
-        if self._is_void or not made.equals(sorted_by_key(old, keys)):
-            self.commit([self.write(made, {})] if len(made) else [], self.files, notes)
+        names, schema = list(self.definition.keys), self.definition.schema
+        empty = schema.empty_table()
+        keys = sorted_by_key(pa.concat_tables([empty.select(names), *(each.keys for each in changes)]), names)
+        rows = sorted_by_key(pa.concat_tables([empty, *(each.rows for each in changes)]), names)
+        files, removed = list[DataFile](), list[FileEntry]()
+        for concerned in touched(self._key_runs(), keys):
+            old = sorted_by_key(self._rows_of_all(concerned.files), names)
+            kept = old.join(concerned.of(keys, names), names, join_type="left anti").cast(schema)
+            made = sorted_by_key(pa.concat_tables([kept, concerned.of(rows, names)]), names)
+            if not made.equals(old):
+                files += [self.write(run, {}) for run in split(made, names)]
+                removed += concerned.files
+        if self._is_void or files or removed:
+            self.commit(files, removed, notes)
 
     def commit(self, files: Sequence[DataFile], removed: Sequence[FileEntry], notes: Mapping[str, str]) -> int:
         """Replace files by others in one commit.

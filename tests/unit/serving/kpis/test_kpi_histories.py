@@ -81,12 +81,16 @@ class Histories(RuleBasedStateMachine):
     def silver_is_compacted(self) -> None:
         self.silver.optimize.compact()
 
-    @rule(table=st.sampled_from(["all_player_days", "all_sessions", "kpi_hourly", "kpi_players", "kpi_player_sets"]))
+    @rule(
+        table=st.sampled_from(
+            ["all_player_days", "all_sessions", "kpi_hourly", "kpi_cohorts", "kpi_players", "kpi_player_sets"]
+        )
+    )
     def a_table_is_compacted_by_another_process(self, table: str) -> None:
         if DeltaTable.is_deltatable(str(self.lake.silver.folder / "gold" / table)):
             DeltaTable(self.lake.silver.folder / "gold" / table).optimize.compact()
 
-    @rule(table=st.sampled_from(["all_player_days", "kpi_daily", "kpi_players", "kpi_player_sets"]))
+    @rule(table=st.sampled_from(["all_player_days", "kpi_cohorts", "kpi_daily", "kpi_players", "kpi_player_sets"]))
     def a_table_is_changed_by_another_process(self, table: str) -> None:
         if DeltaTable.is_deltatable(str(self.lake.silver.folder / "gold" / table)):
             DeltaTable(self.lake.silver.folder / "gold" / table).delete("game_name = 'Archery'")

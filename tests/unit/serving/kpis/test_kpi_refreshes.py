@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,10 +15,12 @@ from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.kpis import tables as kpi
-from gamelake.serving.kpis.figures import GameKpis, TableChange
+from gamelake.serving.kpis.figures import GameKpis
 from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.kpis.sets import DaySets
 from gamelake.serving.kpis.sources import PLAYER_DAYS, SOURCES
+from gamelake.serving.kpis.table_files import TableChange
+from gamelake.serving.kpis.tables import MONEY
 from tests.support.silver_events import BEGINNING, Event, Silver, some_events
 from tests.unit.serving.kpis.kpi_lake import KpiLake
 
@@ -39,6 +42,11 @@ def sets_of(lake: KpiLake, day: datetime, game: str = "Archery") -> DaySets:
     rows = lake.silver.table("gold/kpi_player_sets").to_pylist()
     (row,) = [row for row in rows if (row["event_date"], row["game_name"]) == (day.date(), game)]
     return DaySets.read(pa.Table.from_pylist([row]))
+
+
+def of_day(lake: KpiLake, day: int, *columns: str) -> list[tuple[object, ...]]:
+    """Return some columns of the cohorts' rows of one day, in order."""
+    return [tuple(row) for number, *row in lake.figures("kpi_cohorts", "day", *columns) if number == day]
 
 
 def test_events_in_any_order_give_what_silver_says(lake: KpiLake) -> None:
@@ -94,6 +102,7 @@ def test_more_players_than_were_sampled_before_are_counted_one_by_one(lake: KpiL
             "gamer_id": pa.array([f"player {n + day * 50_000}" for day in range(days) for n in range(players)]),
             "event_count": pa.repeat(pa.scalar(1), players * days),
             "purchase_count": pa.array([int(n % 3 == 0) for _ in range(days) for n in range(players)]),
+            "bookings": pa.array([Decimal(n % 3 == 0) for _ in range(days) for n in range(players)], MONEY),
         }
     )
     write_deltalake(lake.silver.folder / PLAYER_DAYS.path, rows)
@@ -102,9 +111,12 @@ def test_more_players_than_were_sampled_before_are_counted_one_by_one(lake: KpiL
 
     active = lake.figures("kpi_active_players", "dau", "wau", "mau")
     assert active == [(150_000, 150_000, 150_000), (150_000, 200_000, 200_000), (150_000, 250_000, 250_000)]
-    assert lake.figures("kpi_retention", "new_players", "day1_players") == [
-        (150_000, 100_000), (50_000, 0), (50_000, 50_000)
-    ]  # fmt: skip
+    figures = ("new_players", "returned_players", "payers", "cumulative_bookings")
+    assert of_day(lake, 1, *figures) == [
+        (150_000, 100_000, 83_334, 83_334),
+        (50_000, 0, 16_666, 16_666),
+        (50_000, 50_000, 33_333, 33_333),
+    ]
     assert len(sets_of(lake, BEGINNING).payers) == 50_000
 
 
@@ -130,7 +142,7 @@ def test_an_erasure_takes_a_player_out_of_the_sets_and_of_the_figures_of_the_pas
     for day in (0, 1, 20):
         found = sets_of(lake, BEGINNING + day * DAY)
         assert not any(bob in each for each in (found.active, found.payers, found.new, found.ever))
-    assert lake.figures("kpi_retention", "new_players", "day1_retention") == [(1, 1.0)]
+    assert of_day(lake, 1, "new_players", "returned_retention") == [(1, 1.0)]
     lake.check()
 
 
@@ -179,15 +191,16 @@ def test_an_outage_is_no_games_failure(lake: KpiLake) -> None:
     lake.check()
 
 
-def test_retention_is_known_once_its_day_begins_though_no_player_comes(lake: KpiLake) -> None:
+def test_a_cohort_has_a_row_once_its_day_begins_though_no_player_comes(lake: KpiLake) -> None:
     lake.today = (BEGINNING + 6 * DAY).date()
     lake.take([Event(at=BEGINNING), Event(at=BEGINNING, gamer="bob"), Event(at=BEGINNING + DAY)])
-    assert lake.figures("kpi_retention", "day1_players", "day7_players") == [(1, None)]
+    assert of_day(lake, 1, "returned_players", "new_players") == [(1, 2)]
+    assert of_day(lake, 7, "returned_players") == []
 
     lake.today += DAY
     lake.run()
 
-    assert lake.figures("kpi_retention", "day1_players", "day7_players", "day7_retention") == [(1, 0, 0.0)]
+    assert of_day(lake, 7, "returned_players", "returned_retention") == [(0, 0.0)]
     lake.check()
 
 
