@@ -24,7 +24,8 @@ _DAILY = {
     "sessions": KpiMetric.SESSIONS,
 }
 _QUANTILES = {"0.5": "session_seconds_p50", "0.9": "session_seconds_p90", "0.99": "session_seconds_p99"}
-_RETENTION_DAYS = (1, 7, 30)
+# The days after the first one that have series, of which each game has one of each.
+CURVE_DAYS = (1, 3, 7, 14, 30, 60, 90, 180, 365)
 _WINDOWS = {"1d": "dau", "7d": "wau", "30d": "mau"}
 _Rows = Iterable[Mapping[str, Any]]
 
@@ -47,7 +48,7 @@ def newest_figures(refresh: KpiRefresh, now: datetime) -> list[KpiFigure]:
         *_of_day(days.filter(of_day).to_pylist()),
         *_of_late(refresh.sources.rows_of_day(_LATE, day)),
         *_of_players(active.rows().filter(of_day).to_pylist()),
-        *_of_cohorts(cohorts.rows_from(day).filter(of_day & pc.field("day").isin([0, *_RETENTION_DAYS])).to_pylist()),
+        *_of_cohorts(cohorts.rows_from(day).filter(of_day & pc.field("day").isin([0, *CURVE_DAYS])).to_pylist()),
     ]
 
 
@@ -94,6 +95,7 @@ def _of_players(rows: _Rows) -> Iterator[KpiFigure]:
 def _of_cohorts(rows: _Rows) -> Iterator[KpiFigure]:
     for row in rows:
         game, day = row["game_name"], row["day"]
+        yield KpiFigure(KpiMetric.LTV, (game, f"{day}d"), row["ltv"])
         if day == 0:
             yield KpiFigure(KpiMetric.NEW_PLAYERS, (game,), row["new_players"])
         else:
