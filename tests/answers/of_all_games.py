@@ -309,7 +309,7 @@ OF_ALL_GAMES: Mapping[str, Callable[[], Rows]] = {
     for answer in (
         bookings_by_platform, bookings_per_hour, bookings_per_player, busiest_hours, conversion, daily_active_players,
         events_per_hour, lapsed_players, late_events, lifetime_value, new_players, offers, offers_to_players,
-        paying_players, retention, retention_curve, returning_players, session_funnel, session_lengths, sessions, stickiness, version_adoption, week_over_week,
-        whales,
+        paying_players, retention, retention_curve, returning_players, session_funnel, session_lengths, sessions,
+        stickiness, version_adoption, week_over_week, whales,
     )
 }  # fmt: skip

@@ -93,8 +93,9 @@ class DaySets:
     @property
     def bytes(self) -> int:
         """The memory of the sets."""
-        statistics = [getattr(self, name).get_statistics() for name in _SETS]
-        return self.played.bookings.nbytes + sum(
+        sets: list[BitMap] = [getattr(self, name) for name in _SETS]
+        statistics = [each.get_statistics() for each in sets]
+        return int(self.played.bookings.nbytes) + sum(
             each["n_bytes_array_containers"] + each["n_bytes_bitset_containers"] + each["n_bytes_run_containers"]
             for each in statistics
         )

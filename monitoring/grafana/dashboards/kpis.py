@@ -161,8 +161,8 @@ _STAY = Row(
         BarGauge(
             title="Retention curve",
             description=(
-                "Share of new players who returned on exactly that day, of the newest cohort of each age; the mean over "
-                "the selected games. The table gold/kpi_cohorts has all days."
+                "Share of new players who returned on exactly that day, of the newest cohort of each age; the mean "
+                "over the selected games. The table gold/kpi_cohorts has all days."
             ),
             unit=units.PercentUnit,
             width=8,

@@ -14,6 +14,7 @@ from gamelake.delta.comments import uncommented
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS
+from gamelake.serving.gold import runs
 from gamelake.serving.kpis import tables as kpi
 from gamelake.serving.kpis.figures import GameKpis
 from gamelake.serving.kpis.refresh import KpiRefresh
@@ -216,11 +217,65 @@ def test_a_game_whose_figures_fail_as_a_day_begins_gets_its_retention_later(lake
     lake.check()
 
 
+def test_the_first_purchase_of_a_player_moves_to_the_next_one_beyond_other_changed_days(lake: KpiLake) -> None:
+    bought = [
+        Event(at=BEGINNING + day * DAY, gamer=gamer, name="purchase", amount=float(day))
+        for day, gamer in ((1, "ann"), (3, "bob"), (5, "ann"), (6, "ann"))
+    ]
+    lake.take([Event(at=BEGINNING, gamer="ann"), Event(at=BEGINNING, gamer="bob"), *bought])
+    assert [len(sets_of(lake, BEGINNING + day * DAY).new_payers) for day in (1, 3, 5, 6)] == [1, 1, 0, 0]
+
+    DeltaTable(lake.silver.folder / SILVER_EVENTS).delete("event_date = '2026-06-02'")
+    lake.take([replace(bought[1], amount=4.0)])
+
+    assert [len(sets_of(lake, BEGINNING + day * DAY).new_payers) for day in (3, 5, 6)] == [1, 1, 0]
+    assert of_day(lake, 6, "bookings", "cumulative_bookings", "ltv", "payers") == [(6, 18, 9.0, 2)]
+    lake.check()
+
+
+def test_a_player_who_turns_out_to_be_older_takes_the_bookings_to_the_older_cohort(lake: KpiLake) -> None:
+    bought = Event(at=BEGINNING + 2 * DAY, gamer="ann", name="purchase", amount=5.0)
+    lake.take([Event(at=BEGINNING, gamer="bob"), Event(at=BEGINNING + DAY, gamer="ann"), bought])
+
+    lake.take([Event(at=BEGINNING, gamer="ann", taken_in=BEGINNING + 3 * DAY)])
+
+    assert of_day(lake, 2, "cohort_date", "new_players", "bookings") == [(BEGINNING.date(), 2, 5)]
+    lake.check()
+
+
+def test_a_cohort_ends_with_day_365(lake: KpiLake) -> None:
+    lake.today = (BEGINNING + 400 * DAY).date()
+
+    lake.take([Event(at=BEGINNING + day * DAY) for day in (0, 365, 366)])
+
+    last = lake.figures("kpi_cohorts", "day", "returned_players")[-1]
+    assert (len(lake.rows("kpi_cohorts")), last) == (366, (99, 0))
+    assert of_day(lake, 365, "returned_players") == [(1,)]
+    lake.check()
+
+
+def test_a_change_of_the_newest_day_rewrites_no_file_of_older_ones(
+    lake: KpiLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "ROWS_PER_RUN", 50)
+    lake.today = (BEGINNING + 20 * DAY).date()
+    lake.take([Event(at=BEGINNING + day * DAY, gamer=f"g{day}") for day in range(21)])
+    before = set(DeltaTable(lake.silver.folder / "gold/kpi_cohorts").file_uris())
+
+    lake.take([Event(at=BEGINNING + 20 * DAY, gamer="g0", name="purchase", amount=5.0)])
+
+    after = set(DeltaTable(lake.silver.folder / "gold/kpi_cohorts").file_uris())
+    assert (len(before - after), len(before & after)) == (1, len(before) - 1)
+    assert len(before) > 3
+    lake.check()
+
+
 def test_a_day_is_provisional_for_three_hours_after_its_end(lake: KpiLake) -> None:
     lake.take([Event(at=BEGINNING + 5 * HOUR)])
 
     for table in ("kpi_daily", "kpi_active_players"):
         assert lake.figures(table, "provisional_until") == [(BEGINNING + 27 * HOUR,)]
+    assert of_day(lake, 1, "provisional_until") == [(BEGINNING + 51 * HOUR,)]
     assert lake.figures("kpi_hourly", "provisional_until") == [(BEGINNING + 9 * HOUR,)]
 
 
