@@ -11,6 +11,7 @@ from gamelake.model.observers import harmless
 from gamelake.observability.metrics.kpis import KpiFigure, KpiMetric, KpiTelemetry
 from gamelake.serving.gold.history import TablePosition
 from gamelake.serving.kpis import tables as kpi
+from gamelake.serving.kpis.cohorts import rows_of_day
 from gamelake.serving.kpis.refresh import KpiRefresh, KpisRefreshed
 from gamelake.serving.kpis.sources import HOURS, waiting_since
 
@@ -48,7 +49,7 @@ def newest_figures(refresh: KpiRefresh, now: datetime) -> list[KpiFigure]:
         *_of_day(days.filter(of_day).to_pylist()),
         *_of_late(refresh.sources.rows_of_day(_LATE, day)),
         *_of_players(active.rows().filter(of_day).to_pylist()),
-        *_of_cohorts(cohorts.rows_from(day).filter(of_day & pc.field("day").isin([0, *CURVE_DAYS])).to_pylist()),
+        *_of_cohorts(rows_of_day(cohorts, day).filter(pc.field("day").isin([0, *CURVE_DAYS])).to_pylist()),
     ]
 
 

@@ -3,6 +3,9 @@
 A cell is one day of one cohort. Its own counts depend on the sets of its day and on the players of the cohort; its
 cumulative columns are sums over the cohort's cells. So a change computes the cells of changed days and of changed
 cohorts from the sets, takes the other cells from the table, and sums all of them from the first changed day on.
+
+The files of a game are sorted by the day, not by the cohort: a change of today changes a cell of each cohort, which are
+neighbours in one file.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,13 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from gamelake.delta.log.codec import FileEntry
 from gamelake.scans.sql_engine import Engine
+from gamelake.serving.gold.runs import KeyRun, sorted_by_key, split, touched
 from gamelake.serving.kpis.sets import DaySets, GameSets, as_numbers
-from gamelake.serving.kpis.table_files import TableChange, TableFilesOf
+from gamelake.serving.kpis.sources import may_have
+from gamelake.serving.kpis.table_files import FileChange, TableFilesOf
 from gamelake.serving.kpis.tables import COHORTS, LAST_COHORT_DAY, MONEY
 
 PROVISIONAL = "CAST(event_date AS TIMESTAMP) + INTERVAL 1 DAY + INTERVAL 180 MINUTES AS provisional_until"
-_CELL = ("event_date", "game_name", "cohort_date", "new_players", "returned_players", "bookings", "new_payers")
+# The rows of 45 days with 365 cohorts: a refresh rewrites the newest file of each game.
+_ROWS_PER_FILE = 16_384
+_ROWS = pa.schema([field for field in COHORTS.schema if field.name not in COHORTS.partition_by])
+_CELL = ("event_date", "cohort_date", "new_players", "returned_players", "bookings", "new_payers")
 _CELLS = pa.schema([COHORTS.schema.field(name) for name in _CELL])
 COHORT_ROWS = f"""
     WITH summed AS (
@@ -52,29 +61,57 @@ class Cohorts:
     today: date
     progress: Callable[[], None]
 
-    def change(self, begun: set[date]) -> TableChange:
-        """Compute all rows from the first changed day on; `begun` has the days that have no rows yet."""
+    def change(self, begun: set[date]) -> FileChange:
+        """Compute all rows from the first changed day on, and write the files whose rows change.
+
+        Args:
+            begun: the days that have no rows yet.
+        """
         days = {day for day in self.sets.changed | begun if day <= self.today}
         cohorts = {day for day in self.sets.cohorts if day <= self.today}
         if not days | cohorts:
-            empty = COHORTS.schema.empty_table()
-            return TableChange(COHORTS, empty.select(COHORTS.keys), empty)
+            return FileChange()
         first = min(days | cohorts)
         former = self._former(first)
         since = former.filter(pc.field("event_date") >= first)
         is_new = pc.field("event_date").isin(list(days)) | pc.field("cohort_date").isin(list(cohorts))
-        cells = pa.concat_tables([since.filter(~is_new).select(_CELL), *self._cells(days, cohorts)])
-        self.sql.give("cells", cells)
+        self.sql.give("cells", pa.concat_tables([since.filter(~is_new).select(_CELL), *self._cells(days, cohorts)]))
         self.sql.give("earlier", former.filter(pc.field("event_date") < first))
-        rows = self.sql.table(COHORT_ROWS).select(COHORTS.schema.names).cast(COHORTS.schema)
-        keys = pa.concat_tables([since.select(COHORTS.keys), rows.select(COHORTS.keys)])
-        return TableChange(COHORTS, keys.group_by(list(COHORTS.keys)).aggregate([]), rows)
+        rows = self.sql.table(COHORT_ROWS).select(_ROWS.names).cast(_ROWS)
+        return self._written(first, since, rows)
 
     def _former(self, first: date) -> pa.Table:
         """Read the game's rows in the table from the day before `first` on."""
         day_before = date.fromordinal(max(first.toordinal() - 1, 1))
-        is_ours = (pc.field("game_name") == self.sets.game) & (pc.field("event_date") >= day_before)
-        return self.table.rows_from(day_before).filter(is_ours)
+        files = [run.file for run in self._runs if run.bounds is None or run.bounds[1][:1] >= ((False, day_before),)]
+        return self._rows(files).filter(pc.field("event_date") >= day_before)
+
+    @property
+    def _runs(self) -> list[KeyRun]:
+        return [run for run in self.table.runs() if run.file.partition == self._partition]
+
+    @property
+    def _partition(self) -> dict[str, str | None]:
+        return {"game_name": self.sets.game}
+
+    def _rows(self, files: Iterable[FileEntry]) -> pa.Table:
+        return pa.concat_tables([_ROWS.empty_table(), *(self.table.recent_rows_of(file).cast(_ROWS) for file in files)])
+
+    def _written(self, first: date, since: pa.Table, rows: pa.Table) -> FileChange:
+        """Write the files whose rows from the day `first` on, which are `since`, become other ones."""
+        names, change = COHORTS.sorted_by, FileChange()
+        rows = sorted_by_key(rows, names)
+        keys = sorted_by_key(pa.concat_tables([since.select(names), rows.select(names)]), names)
+        for concerned in touched(self._runs, keys):
+            old = sorted_by_key(self._rows(concerned.files), names)
+            kept = old.filter(pc.field("event_date") < first)
+            made = pa.concat_tables([kept, concerned.of(rows, names)]).combine_chunks()
+            if not made.equals(old):
+                for part in split(made, names, _ROWS_PER_FILE):
+                    change.written.append(self.table.write(part, self._partition))
+                    self.table.keep(change.written[-1].path, part)
+                change.removed.extend(concerned.files)
+        return change
 
     def _cells(self, days: set[date], cohorts: set[date]) -> Iterable[pa.Table]:
         """Compute the cells of some days and of some cohorts from the sets."""
@@ -94,7 +131,6 @@ class Cohorts:
         sets, players = self.sets.of(day), list(cohorts.values())
         columns = {
             "event_date": pa.repeat(pa.scalar(day), len(cohorts)),
-            "game_name": pa.repeat(pa.scalar(self.sets.game, pa.string()), len(cohorts)),
             "cohort_date": pa.array(cohorts, pa.date32()),
             "new_players": [len(each) for each in players],
             "returned_players": [each.intersection_cardinality(sets.active) for each in players],
@@ -102,6 +138,17 @@ class Cohorts:
             "new_payers": [each.intersection_cardinality(sets.new_payers) for each in players],
         }
         return pa.table(columns, _CELLS)
+
+
+def rows_of_day(table: TableFilesOf, day: date) -> pa.Table:
+    """Read the rows of all games of one day from the table of cohorts."""
+    found = [COHORTS.schema.empty_table()]
+    for run in table.runs():
+        if may_have(run, (day,)):
+            rows = table.recent_rows_of(run.file).filter(pc.field("event_date") == day)
+            games = pa.repeat(pa.scalar(run.file.partition["game_name"], pa.string()), len(rows))
+            found.append(rows.append_column("game_name", games).select(COHORTS.schema.names).cast(COHORTS.schema))
+    return pa.concat_tables(found)
 
 
 def days_of(cohort: date, today: date, after: date = date.min) -> list[date]:

@@ -21,7 +21,7 @@ from gamelake.serving.kpis.sources import (
     changed_sql,
     portions,
 )
-from gamelake.serving.kpis.table_files import TableChange, TableFilesOf
+from gamelake.serving.kpis.table_files import FileChange, TableFilesOf
 from gamelake.serving.kpis.tables import ACTIVE_PLAYERS, DAILY, MONTH, KpiTable
 
 _EPOCH = date(1970, 1, 1)
@@ -58,6 +58,44 @@ SQL = (*map(changed_sql, (PLAYER_DAYS, SESSIONS, HOURS)), _PLAYED, _UNKNOWN, _DA
 
 
 @dataclass(frozen=True, slots=True)
+class TableChange:
+    """New rows of one game in one KPI table.
+
+    Attributes:
+        table: the KPI table.
+        game: the game's title.
+        days: the days whose former rows the new ones replace.
+        rows: all columns of the table, one row per day that has players.
+    """
+
+    table: KpiTable
+    game: str
+    days: set[date]
+    rows: pa.Table
+
+    @property
+    def touched(self) -> pa.Table:
+        """The key columns of the rows to replace: the day (date32, ascending) and the game (string)."""
+        days = pa.array(sorted(self.days), pa.date32())
+        return pa.table(
+            {self.table.keys[0]: days, "game_name": pa.repeat(pa.scalar(self.game, pa.string()), len(days))}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GameChange:
+    """What a refresh changes of one game's KPIs, except its sets.
+
+    Attributes:
+        rows: one change for each of the tables DAILY and ACTIVE_PLAYERS.
+        cohorts: the files of COHORTS.
+    """
+
+    rows: Sequence[TableChange]
+    cohorts: FileChange
+
+
+@dataclass(frozen=True, slots=True)
 class GameKpis:
     """Computes the KPI rows that the changed days of a game affect.
 
@@ -83,7 +121,7 @@ class GameKpis:
     sql: Engine
     progress: Callable[[], None]
 
-    def compute(self, days: Sequence[date], begun: set[date], today: date) -> list[TableChange]:
+    def compute(self, days: Sequence[date], begun: set[date], today: date) -> GameChange:
         """Compute the rows of the changed days and of all days that depend on them, and write the sets' new files.
 
         Args:
@@ -92,7 +130,7 @@ class GameKpis:
             today: the day of the platform's clock, in UTC.
 
         Returns:
-            One change for each of the tables DAILY, ACTIVE_PLAYERS and COHORTS.
+            The new rows, and the new files of COHORTS.
 
         Raises:
             FileNotFoundError: a file of gold is deleted already.
@@ -113,7 +151,8 @@ class GameKpis:
             daily.append(self._rows(DAILY, _DAILY))
             self.progress()
         cohorts = Cohorts(self.sets, self.cohorts, self.sql, today, self.progress)
-        return [self._of_days(DAILY, days, pa.concat_tables(daily)), self._activity(), cohorts.change(begun)]
+        of_days = TableChange(DAILY, self.game, set(days), pa.concat_tables(daily))
+        return GameChange([of_days, self._activity()], cohorts.change(begun))
 
     def _players(self, days: Sequence[date]) -> dict[date, Played]:
         """Return the players of some days, as sets of numbers; number the players who have none yet."""
@@ -129,7 +168,7 @@ class GameKpis:
         for day in days:
             here = of_day == (day - _EPOCH).days
             payers = numbers[here & paid]
-            # Almost never have two players one number, because their keys are equal.
+            # Two players whose keys are equal have one number, which almost never happens.
             of_payers = pa.table({"number": payers, "paid": bookings.filter(pa.array(here & paid))})
             sums = of_payers.group_by("number").aggregate([("paid", "sum")]).sort_by("number").column("paid_sum")
             found[day] = Played(as_set(numbers[here]), as_set(payers), sums.combine_chunks())
@@ -143,15 +182,9 @@ class GameKpis:
 
     def _activity(self) -> TableChange:
         """Compute the activity of all days whose windows have the changed days."""
-        days = sorted({each for day in self.sets.moved for each in after(day, range(MONTH))})
-        rows = activity(self.sets, [day for day in days if day in self.sets.days])
-        self.sql.give("activity", _of_dicts(rows, ACTIVE_PLAYERS))
-        return self._of_days(ACTIVE_PLAYERS, days, self._rows(ACTIVE_PLAYERS, _ACTIVITY))
-
-    def _of_days(self, table: KpiTable, days: Sequence[date], rows: pa.Table) -> TableChange:
-        """Return a change that replaces all rows of some days."""
-        games = pa.repeat(pa.scalar(self.game, pa.string()), len(days))
-        return TableChange(table, pa.table({"event_date": pa.array(days, pa.date32()), "game_name": games}), rows)
+        days = {each for day in self.sets.moved for each in after(day, range(MONTH))}
+        self.sql.give("activity", _of_dicts(activity(self.sets, sorted(days & self.sets.days)), ACTIVE_PLAYERS))
+        return TableChange(ACTIVE_PLAYERS, self.game, days, self._rows(ACTIVE_PLAYERS, _ACTIVITY))
 
     def _rows(self, table: KpiTable, sql: str) -> pa.Table:
         return self.sql.table(sql).select(table.schema.names).cast(table.schema)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 import msgspec
+import pyarrow as pa
 from obstore.exceptions import BaseError
 
 from gamelake.delta.commits import commit_with_retry
@@ -25,11 +26,11 @@ from gamelake.serving.gold.history import TablePosition
 from gamelake.serving.gold.table import SOURCE_NOTE
 from gamelake.serving.kpis import tables as kpi
 from gamelake.serving.kpis.cohorts import days_of
-from gamelake.serving.kpis.figures import SQL, GameKpis
+from gamelake.serving.kpis.figures import SQL, GameChange, GameKpis
 from gamelake.serving.kpis.numbers import KnownPlayers, NewPlayers
 from gamelake.serving.kpis.sets import GameSets, PlayerSets
 from gamelake.serving.kpis.sources import GoldSources, Pair, SourceChanges
-from gamelake.serving.kpis.table_files import GENERATION_NOTE, TableChange, TableFilesOf
+from gamelake.serving.kpis.table_files import GENERATION_NOTE, TableFilesOf
 
 log = event_logger(__name__)
 
@@ -205,7 +206,7 @@ class _Step:
         standing: the state of the tables.
         changes: the changes of gold's tables since then, by path.
         failed: days of games whose KPIs could not be computed.
-        made: for each game that was computed, its sets and the new rows.
+        made: for each game that was computed, its sets and what else changes.
     """
 
     job: KpiRefresh
@@ -213,7 +214,7 @@ class _Step:
     standing: _Standing
     changes: Mapping[str, SourceChanges]
     failed: set[Pair] = field(default_factory=set)
-    made: list[tuple[GameSets, list[TableChange]]] = field(default_factory=list)
+    made: list[tuple[GameSets, GameChange]] = field(default_factory=list)
 
     @property
     def _position(self) -> KpiPosition:
@@ -280,12 +281,23 @@ class _Step:
         notes = {GENERATION_NOTE: self.standing.generation, _STEP_NOTE: msgspec.json.encode(step).decode()}
         players = new_players.commit(notes, is_first=self._is_rebuild)
         self.job.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
-        for table in (kpi.DAILY, kpi.ACTIVE_PLAYERS, kpi.COHORTS):
-            changed = [each for _, changes in self.made for each in changes if each.table == table and len(each.keys)]
+        for table in (kpi.DAILY, kpi.ACTIVE_PLAYERS):
+            changed = [each for _, change in self.made for each in change.rows if each.table == table and each.days]
             if changed or self._is_rebuild:
-                self.job.tables[table.name].replace_rows(changed, notes)
+                empty = table.schema.empty_table()
+                touched = pa.concat_tables([empty.select(table.keys), *(each.touched for each in changed)])
+                rows = pa.concat_tables([empty, *(each.rows for each in changed)])
+                self.job.tables[table.name].replace_rows(touched, rows, notes)
                 self.job.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
+        self._commit_cohorts(notes)
         self._commit_sets(players, today)
+
+    def _commit_cohorts(self, notes: Mapping[str, str]) -> None:
+        written = [file for _, change in self.made for file in change.cohorts.written]
+        removed = [file for _, change in self.made for file in change.cohorts.removed]
+        if written or removed or self._is_rebuild:
+            self.job.tables[kpi.COHORTS.name].commit(written, removed, notes)
+            self.job.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
 
     def _commit_sets(self, players: int, today: date) -> None:
         position = KpiPosition(

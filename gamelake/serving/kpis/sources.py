@@ -147,10 +147,11 @@ class SourceChanges:
         if self.handle is not None and not self._runs:
             self._runs.extend(runs_of(self.handle, self.source.keys))
         count = len(self.source.keys)
-        return {day: [run.file for run in self._runs if _may_have(run, (day, game)[:count])] for day in days}
+        return {day: [run.file for run in self._runs if may_have(run, (day, game)[:count])] for day in days}
 
 
-def _may_have(run: KeyRun, values: tuple[object, ...]) -> bool:
+def may_have(run: KeyRun, values: tuple[object, ...]) -> bool:
+    """Return True if a file may have a row whose first key columns have these values."""
     if run.bounds is None:
         return True
     key = tuple((False, value) for value in values)
@@ -180,7 +181,7 @@ class GoldSources:
             handle = self._opened.newest(table)
         except TableNotFoundError:
             return None
-        files = [run.file for run in runs_of(handle, ("event_date",)) if _may_have(run, (day,))]
+        files = [run.file for run in runs_of(handle, ("event_date",)) if may_have(run, (day,))]
         return dataset(self.store.location, table, schema_of(handle), files).to_table(
             filter=pc.field("event_date") == day
         )

@@ -4,7 +4,7 @@ Source: Delta Transaction Log Protocol, heading "Actions".
 """
 
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +34,7 @@ from gamelake.delta.owned_tables import OwnedTable, Replacement
 from gamelake.delta.rewrites import discard
 from gamelake.delta.tables import open_table
 from gamelake.objects.store import Store
-from gamelake.serving.gold.runs import ROWS_PER_RUN, KeyRun, runs_of, sorted_by_key, split, touched
+from gamelake.serving.gold.runs import ROWS_PER_RUN, KeyRun, runs_of, sorted_by_key
 from gamelake.serving.kpis.tables import KpiTable
 
 GENERATION_NOTE = "gamelake.kpis"
@@ -42,23 +42,21 @@ GENERATION_NOTE = "gamelake.kpis"
 _GRACE_SECONDS = 900.0
 _UNIQUE = frozenset({"gamer_id", "active", "payers", "new", "ever", "new_payers"})
 _PROPERTIES = {"delta.logRetentionDuration": "interval 1 days"}
-# The files that were used last are kept in memory, up to this number of rows.
-_KEPT_ROWS = 2 * ROWS_PER_RUN
+# Files that were used last are kept in memory, up to this number of rows.
+_RECENT_ROWS = 2 * ROWS_PER_RUN
 
 
 @dataclass(frozen=True, slots=True)
-class TableChange:
-    """New rows of one game in one KPI table.
+class FileChange:
+    """The files of one game in one KPI table that a refresh replaces.
 
     Attributes:
-        table: the KPI table.
-        keys: the key columns of the former rows to remove, and of the new ones.
-        rows: all columns of the table.
+        written: new files, which no commit names yet.
+        removed: the committed files that they replace.
     """
 
-    table: KpiTable
-    keys: pa.Table
-    rows: pa.Table
+    written: list[DataFile] = field(default_factory=list)
+    removed: list[FileEntry] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -79,7 +77,8 @@ class TableFilesOf:
     _files: list[FileEntry] = field(default_factory=list)
     _opened: OpenTables = field(init=False)
     _superseded: deque[tuple[float, str]] = field(default_factory=deque)
-    _kept: dict[str, pa.Table] = field(default_factory=dict)
+    _read: dict[str, pa.Table] = field(default_factory=dict)
+    _recent: OrderedDict[str, pa.Table] = field(default_factory=OrderedDict)
     _runs: list[KeyRun] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -163,35 +162,31 @@ class TableFilesOf:
         return pq.read_table(pa.BufferReader(content))
 
     def rows(self) -> pa.Table:
-        """Read all rows, with all columns and their types, in any order."""
-        return self._rows_of_all(self.files)
+        """Read all rows, with all columns and their types; files that were read before are kept in memory."""
+        self._read = {file.path: self._read.get(file.path) or self.rows_of(file) for file in self.files}
+        schema = self.definition.schema
+        return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in self._read.values())])
 
-    def rows_from(self, first: object) -> pa.Table:
-        """Read all rows of each file that may have a row whose first key column is `first` or greater."""
-        runs = self._key_runs()
-        return self._rows_of_all(
-            [run.file for run in runs if run.bounds is None or run.bounds[1][:1] >= ((False, first),)]
-        )
-
-    def _key_runs(self) -> Sequence[KeyRun]:
-        if self._handle is None or self._is_void:
-            return ()
-        if not self._runs:
-            self._runs.extend(runs_of(self._handle, self.definition.keys))
+    def runs(self) -> Sequence[KeyRun]:
+        """Return the files whose rows count, with the bounds of their rows' keys; see `KpiTable.sorted_by`."""
+        if self._handle is not None and not self._runs and not self._is_void:
+            self._runs.extend(runs_of(self._handle, self.definition.sorted_by))
         return self._runs
 
-    def _rows_of_all(self, files: Iterable[FileEntry]) -> pa.Table:
-        schema = self.definition.schema
-        return pa.concat_tables([schema.empty_table(), *(self._keep(file) for file in files)])
-
-    def _keep(self, file: FileEntry) -> pa.Table:
-        rows = self._kept.pop(file.path, None)
+    def recent_rows_of(self, file: FileEntry) -> pa.Table:
+        """Read a file as `rows_of` does, unless it is among those that were used last."""
+        rows = self._recent.get(file.path)
         if rows is None:
-            rows = self.rows_of(file).cast(self.definition.schema)
-        self._kept[file.path] = rows
-        while len(self._kept) > 1 and sum(map(len, self._kept.values())) > _KEPT_ROWS:
-            del self._kept[next(iter(self._kept))]
+            rows = self.rows_of(file)
+        self.keep(file.path, rows)
         return rows
+
+    def keep(self, path: str, rows: pa.Table) -> None:
+        """Keep a file's rows in memory, and forget those that were not used for the longest time."""
+        self._recent[path] = rows
+        self._recent.move_to_end(path)
+        while len(self._recent) > 1 and sum(map(len, self._recent.values())) > _RECENT_ROWS:
+            self._recent.popitem(last=False)
 
     def write(self, rows: pa.Table, partition: Mapping[str, str | None]) -> DataFile:
         """Write rows as a file that no commit names yet.
@@ -206,30 +201,22 @@ class TableFilesOf:
         """Delete files that no commit names."""
         discard(self.store, self.path, files)
 
-    def replace_rows(self, changes: Sequence[TableChange], notes: Mapping[str, str]) -> None:
-        """Replace rows in one commit, unless nothing changes. Only the files whose rows change are written again.
+    def replace_rows(self, touched: pa.Table, rows: pa.Table, notes: Mapping[str, str]) -> None:
+        """Replace the rows of some keys in one commit, unless nothing changes.
 
         Args:
-            changes: the rows to remove and to add; no two changes have the same key.
+            touched: the key columns of the rows to remove.
+            rows: the rows to add, with all columns, in any order.
             notes: the notes of the commit.
 
         Raises:
             CommitConflictError: another writer has committed since the table was opened.
         """
-        names, schema = list(self.definition.keys), self.definition.schema
-        empty = schema.empty_table()
-        keys = sorted_by_key(pa.concat_tables([empty.select(names), *(each.keys for each in changes)]), names)
-        rows = sorted_by_key(pa.concat_tables([empty, *(each.rows for each in changes)]), names)
-        files, removed = list[DataFile](), list[FileEntry]()
-        for concerned in touched(self._key_runs(), keys):
-            old = sorted_by_key(self._rows_of_all(concerned.files), names)
-            kept = old.join(concerned.of(keys, names), names, join_type="left anti").cast(schema)
-            made = sorted_by_key(pa.concat_tables([kept, concerned.of(rows, names)]), names)
-            if not made.equals(old):
-                files += [self.write(run, {}) for run in split(made, names)]
-                removed += concerned.files
-        if self._is_void or files or removed:
-            self.commit(files, removed, notes)
+        keys, old = list(self.definition.keys), self.rows()
+        kept = old.join(touched.select(keys).group_by(keys).aggregate([]), keys, join_type="left anti")
+        made = sorted_by_key(pa.concat_tables([kept.cast(self.definition.schema), rows]), keys)
+        if self._is_void or not made.equals(sorted_by_key(old, keys)):
+            self.commit([self.write(made, {})] if len(made) else [], self.files, notes)
 
     def commit(self, files: Sequence[DataFile], removed: Sequence[FileEntry], notes: Mapping[str, str]) -> int:
         """Replace files by others in one commit.

@@ -42,6 +42,11 @@ class KpiTable:
         return f"gold/{self.name}"
 
     @property
+    def sorted_by(self) -> tuple[str, ...]:
+        """The key columns that the rows of a file are sorted by."""
+        return tuple(key for key in self.keys if key not in self.partition_by)
+
+    @property
     def schema(self) -> pa.Schema:
         """The table's columns and their types, in order."""
         return pa.schema([(name, kind) for name, (kind, _) in self.columns.items()])
@@ -150,6 +155,7 @@ COHORTS = KpiTable(
         "conversion": (_RATIO, "share of them who bought something from cohort_date to event_date"),
         "provisional_until": _PROVISIONAL_UNTIL,
     },
+    partition_by=("game_name",),
 )
 
 # In the order of their commits. The sets are last: their commit has the position up to which all tables were computed.

@@ -14,13 +14,12 @@ from gamelake.delta.comments import uncommented
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.serving.gold import runs
+from gamelake.serving.kpis import cohorts
 from gamelake.serving.kpis import tables as kpi
-from gamelake.serving.kpis.figures import GameKpis
+from gamelake.serving.kpis.figures import GameChange, GameKpis
 from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.kpis.sets import DaySets
 from gamelake.serving.kpis.sources import PLAYER_DAYS, SOURCES
-from gamelake.serving.kpis.table_files import TableChange
 from gamelake.serving.kpis.tables import MONEY
 from tests.support.silver_events import BEGINNING, Event, Silver, some_events
 from tests.unit.serving.kpis.kpi_lake import KpiLake
@@ -163,7 +162,7 @@ def test_a_game_whose_figures_fail_keeps_its_rows_and_holds_up_no_other(lake: Kp
     lake.take([Event(at=BEGINNING, game=game) for game in games])
     compute = GameKpis.compute
 
-    def broken(figures: GameKpis, *arguments: object) -> list[TableChange]:
+    def broken(figures: GameKpis, *arguments: object) -> GameChange:
         if figures.game == "Bingo":
             raise ValueError("broken")
         return compute(figures, *arguments)  # type: ignore[arg-type] # whatever it was called with
@@ -257,7 +256,7 @@ def test_a_cohort_ends_with_day_365(lake: KpiLake) -> None:
 def test_a_change_of_the_newest_day_rewrites_no_file_of_older_ones(
     lake: KpiLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "ROWS_PER_RUN", 50)
+    monkeypatch.setattr(cohorts, "_ROWS_PER_FILE", 50)
     lake.today = (BEGINNING + 20 * DAY).date()
     lake.take([Event(at=BEGINNING + day * DAY, gamer=f"g{day}") for day in range(21)])
     before = set(DeltaTable(lake.silver.folder / "gold/kpi_cohorts").file_uris())
