@@ -18,7 +18,7 @@ from gamelake.serving.kpis.sources import Pair
 from gamelake.serving.kpis.table_files import TableFilesOf
 from gamelake.serving.kpis.tables import MONEY, MONTH, PLAYER_SETS, WEEK
 
-# A day with 1,000,000 of 10,000,000 players takes 1.3 MB, so that a month of them is kept.
+# A day with 1,000,000 of 10,000,000 players, 33,000 of them payers, takes 2.2 MB, so that a month of them is kept.
 _CACHED_BYTES = 64 * 2**20
 _SETS = ("active", "payers", "new", "ever", "new_payers")
 # The files of sets that are read at the same time, because most of the time of each is a request to the object store.
