@@ -25,7 +25,7 @@ _DAILY = {
     "sessions": KpiMetric.SESSIONS,
 }
 _QUANTILES = {"0.5": "session_seconds_p50", "0.9": "session_seconds_p90", "0.99": "session_seconds_p99"}
-# The days after the first one that have series, of which each game has one of each.
+# The days after the first one that have series.
 CURVE_DAYS = (1, 3, 7, 14, 30, 60, 90, 180, 365)
 _WINDOWS = {"1d": "dau", "7d": "wau", "30d": "mau"}
 _Rows = Iterable[Mapping[str, Any]]

@@ -141,7 +141,7 @@ class Cohorts:
 
 
 def rows_of_day(table: TableFilesOf, day: date) -> pa.Table:
-    """Read the rows of all games of one day from the table of cohorts."""
+    """Read the rows of all games of one day from the table of cohorts: all its columns, unordered."""
     found = [COHORTS.schema.empty_table()]
     for run in table.runs():
         if may_have(run, (day,)):

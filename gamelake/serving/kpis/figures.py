@@ -84,7 +84,7 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class GameChange:
-    """What a refresh changes of one game's KPIs, except its sets.
+    """The changes of one game's KPIs in a refresh, except those of its sets.
 
     Attributes:
         rows: one change for each of the tables DAILY and ACTIVE_PLAYERS.

@@ -174,7 +174,7 @@ class TableFilesOf:
         return self._runs
 
     def recent_rows_of(self, file: FileEntry) -> pa.Table:
-        """Read a file as `rows_of` does, unless it is among those that were used last."""
+        """Return a file's rows and columns as `rows_of` does; read the file only if it is not in memory."""
         rows = self._recent.get(file.path)
         if rows is None:
             rows = self.rows_of(file)
@@ -182,7 +182,7 @@ class TableFilesOf:
         return rows
 
     def keep(self, path: str, rows: pa.Table) -> None:
-        """Keep a file's rows in memory, and forget those that were not used for the longest time."""
+        """Keep a file's rows in memory (columns as in `rows_of`), and forget the least recently used files."""
         self._recent[path] = rows
         self._recent.move_to_end(path)
         while len(self._recent) > 1 and sum(map(len, self._recent.values())) > _RECENT_ROWS:
