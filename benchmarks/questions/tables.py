@@ -20,6 +20,7 @@ from gamelake.objects.store import Location, Store
 from gamelake.scans.sql_engine import engine
 from gamelake.serving.gold.definition import PARTITION, define
 from gamelake.serving.gold.runs import split
+from gamelake.serving.kpis.refresh import KpiRefresh
 
 # The game whose own table has questions.
 ONE_GAME, ONE_TITLE = "kart_rumble", "Kart Rumble"
@@ -58,7 +59,7 @@ class LakehouseWriter:
         return len(rows)
 
     def finish(self, emit: Callable[[str], None]) -> None:
-        """Write gold, and a table of dead letters with one row."""
+        """Write gold with its KPIs, and a table of dead letters with one row."""
         letters = pa.table({"reason": ["unroutable"], "detail": ["no table takes this game_name"]})
         schema = dead_letter_schema(BRONZE_SCHEMA)
         rest = [pa.nulls(1, schema.field(name).type) for name in schema.names[2:]]
@@ -76,6 +77,7 @@ class LakehouseWriter:
                 continue
             for game in self.contract.games:
                 self._gold(spec, game.name, rows.filter(pc.equal(rows.column(_GAME), game.game_name)).drop([_GAME]))
+        emit(f"KPIs: {KpiRefresh(self._store)().days} days of games")
 
     def _gold(self, spec: AggregateSpec, game: str, rows: pa.Table) -> None:
         if not len(rows):

@@ -28,7 +28,7 @@ from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.kpis.sets import GameSets, window
 from gamelake.serving.kpis.sources import HOURS, PLAYER_DAYS, SESSIONS
 from gamelake.serving.kpis.table_files import TableFilesOf
-from gamelake.serving.kpis.tables import MONTH, KpiTable
+from gamelake.serving.kpis.tables import MONEY, MONTH, KpiTable
 
 _GAME = "Archery Duel"
 _FIRST = date(2026, 1, 1)
@@ -63,6 +63,7 @@ def _player_days(day: date, players: np.ndarray) -> pa.Table:
         "gamer_id": gamers,
         "event_count": pa.repeat(pa.scalar(20), count),
         "purchase_count": pa.array((players % 30 == 0).astype(np.int64)),
+        "bookings": pa.array(np.where(players % 30 == 0, players % 7 + 1, 0)).cast(pa.decimal128(25, 6)).cast(MONEY),
     }
     return pa.table(rows)
 
@@ -73,7 +74,7 @@ def _sessions(of_players: pa.Table, day: date) -> pa.Table:
     times = {"began": began, "ended": began + timedelta(hours=1)}
     columns = {name: pa.repeat(pa.scalar(moment, MICROSECONDS_UTC), len(lengths)) for name, moment in times.items()}
     columns["ended"] = pa.array(int(began.timestamp()) * 1_000_000 + lengths * 1_000_000).cast(MICROSECONDS_UTC)
-    rows = of_players.drop_columns(["purchase_count"])
+    rows = of_players.drop_columns(["purchase_count", "bookings"])
     for name, column in {"session_id": of_players.column("gamer_id"), **columns}.items():
         rows = rows.append_column(name, column)
     return rows

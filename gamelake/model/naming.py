@@ -30,7 +30,7 @@ NO_AGGREGATES = frozenset(
         "gold/kpi_player_sets",
         "gold/kpi_daily",
         "gold/kpi_active_players",
-        "gold/kpi_retention",
+        "gold/kpi_cohorts",
     }
 )
 

@@ -1,7 +1,7 @@
 """Reports refreshes of KPIs as metrics: the newest hour and day of all games, the same for each of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from gamelake.model.observers import harmless
 from gamelake.observability.metrics.kpis import KpiFigure, KpiMetric, KpiTelemetry
 from gamelake.serving.gold.history import TablePosition
 from gamelake.serving.kpis import tables as kpi
+from gamelake.serving.kpis.cohorts import rows_of_day
 from gamelake.serving.kpis.refresh import KpiRefresh, KpisRefreshed
 from gamelake.serving.kpis.sources import HOURS, waiting_since
 
@@ -24,6 +25,8 @@ _DAILY = {
     "sessions": KpiMetric.SESSIONS,
 }
 _QUANTILES = {"0.5": "session_seconds_p50", "0.9": "session_seconds_p90", "0.99": "session_seconds_p99"}
+# The days after the first one that have series.
+CURVE_DAYS = (1, 3, 7, 14, 30, 60, 90, 180, 365)
 _WINDOWS = {"1d": "dau", "7d": "wau", "30d": "mau"}
 _Rows = Iterable[Mapping[str, Any]]
 
@@ -33,20 +36,20 @@ def newest_figures(refresh: KpiRefresh, now: datetime) -> list[KpiFigure]:
 
     A game without a row there has no figure: its last ones would pass for present ones.
     """
-    tables = {name: refresh.tables[name] for name in (kpi.DAILY.name, kpi.ACTIVE_PLAYERS.name, kpi.RETENTION.name)}
-    for table in tables.values():
+    daily, active, cohorts = (refresh.tables[table.name] for table in (kpi.DAILY, kpi.ACTIVE_PLAYERS, kpi.COHORTS))
+    for table in (daily, active, cohorts):
         table.open()
-    daily, active, cohorts = (table.rows() for table in tables.values())
-    day = pc.max(daily.filter(pc.field("event_date") <= now.date()).column("event_date")).as_py()
+    days = daily.rows()
+    day = pc.max(days.filter(pc.field("event_date") <= now.date()).column("event_date")).as_py()
     if day is None:
         return []
     of_day = pc.field("event_date") == day
     return [
         *_of_hour(refresh.sources.rows_of_day(HOURS.path, day), now),
-        *_of_day(daily.filter(of_day).to_pylist()),
+        *_of_day(days.filter(of_day).to_pylist()),
         *_of_late(refresh.sources.rows_of_day(_LATE, day)),
-        *_of_players(active.filter(of_day).to_pylist()),
-        *_of_cohorts(cohorts, day),
+        *_of_players(active.rows().filter(of_day).to_pylist()),
+        *_of_cohorts(rows_of_day(cohorts, day).filter(pc.field("day").isin([0, *CURVE_DAYS])).to_pylist()),
     ]
 
 
@@ -90,13 +93,14 @@ def _of_players(rows: _Rows) -> Iterator[KpiFigure]:
             yield KpiFigure(KpiMetric.ACTIVE_PLAYERS, (game, window), row[column])
 
 
-def _of_cohorts(rows: pa.Table, today: date) -> Iterator[KpiFigure]:
-    for row in rows.to_pylist():
-        age, game = (today - row["cohort_date"]).days, row["game_name"]
-        if age == 0:
+def _of_cohorts(rows: _Rows) -> Iterator[KpiFigure]:
+    for row in rows:
+        game, day = row["game_name"], row["day"]
+        yield KpiFigure(KpiMetric.LTV, (game, f"{day}d"), row["ltv"])
+        if day == 0:
             yield KpiFigure(KpiMetric.NEW_PLAYERS, (game,), row["new_players"])
-        elif age in kpi.RETENTION_DAYS:
-            yield KpiFigure(KpiMetric.RETENTION, (game, f"{age}d"), row[f"day{age}_retention"])
+        else:
+            yield KpiFigure(KpiMetric.RETENTION, (game, f"{day}d"), row["returned_retention"])
 
 
 class KpiReporter:

@@ -14,9 +14,10 @@ from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
 from gamelake.objects.store import Location, Store
 from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.runner import FailedRefresh, GoldTables, attempt
+from gamelake.serving.kpis.refresh import KpiRefresh
 from tests.answers.figures import FIGURES
 from tests.answers.of_one_game import DEAD_LETTERS
-from tests.answers.play import GAMES, Event
+from tests.answers.play import GAMES, TODAY, Event
 
 ROOT = Path(__file__).parents[2]
 _DAY = pa.field(EVENT_DATE, pa.date32())
@@ -48,6 +49,7 @@ def make_lakehouse(location: Location) -> None:
     results = [attempt(refresh) for refresh in GoldTables(Store(location), contract()).now()]
     failed = [each.reason for each in results if isinstance(each, FailedRefresh)]
     assert not failed, failed
+    assert KpiRefresh(Store(location), today=lambda: TODAY)().failed == ()
 
 
 def _tables() -> Iterable[tuple[str, pa.Table, str]]:

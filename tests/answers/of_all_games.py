@@ -81,6 +81,39 @@ def retention() -> Rows:
     ]
 
 
+def recent_cohorts(game: str, day: int) -> list[Player]:
+    """The new players of the last 90 days whose day `day` is over."""
+    return [player for player in FIGURES.players if player.game == game and ago(90) <= player.first < ago(day)]
+
+
+def retention_curve() -> Rows:
+    played = {(day.day, day.game, day.gamer) for day in FIGURES.player_days}
+    rows: Rows = []
+    for game in grouped(FIGURES.players, lambda player: player.game):
+        for day in range(91):
+            players = recent_cohorts(game, day)
+            back = sum((player.first + timedelta(days=day), game, player.gamer) in played for player in players)
+            if players:
+                rows.append((game, day, len(players), back, share(back, len(players))))
+    return rows
+
+
+def lifetime_value() -> Rows:
+    rows: Rows = []
+    for game in grouped(FIGURES.players, lambda player: player.game):
+        for day in range(91):
+            players = recent_cohorts(game, day)
+            bought = [
+                [each for each in player.events if each.is_purchase and (each.day - player.first).days <= day]
+                for player in players
+            ]
+            paid, payers = sum(each.paid for of_player in bought for each in of_player), sum(map(bool, bought))
+            if players:
+                value = Rounded(paid / len(players), 4)
+                rows.append((game, day, len(players), cents(paid), value, payers, share(payers, len(players))))
+    return rows
+
+
 def stickiness() -> Rows:
     month = (day for day in FIGURES.player_days if day.day > ago(30))
     rows: Rows = []
@@ -275,8 +308,8 @@ OF_ALL_GAMES: Mapping[str, Callable[[], Rows]] = {
     answer.__name__: answer
     for answer in (
         bookings_by_platform, bookings_per_hour, bookings_per_player, busiest_hours, conversion, daily_active_players,
-        events_per_hour, lapsed_players, late_events, new_players, offers, offers_to_players, paying_players, retention,
-        returning_players, session_funnel, session_lengths, sessions, stickiness, version_adoption, week_over_week,
-        whales,
+        events_per_hour, lapsed_players, late_events, lifetime_value, new_players, offers, offers_to_players,
+        paying_players, retention, retention_curve, returning_players, session_funnel, session_lengths, sessions,
+        stickiness, version_adoption, week_over_week, whales,
     )
 }  # fmt: skip

@@ -32,19 +32,24 @@ EXPECTED = {
             AND o.day BETWEEN d.day - 6 AND d.day) w,
           LATERAL (SELECT count(DISTINCT gamer_id) AS n FROM days o WHERE o.game_name = d.game_name
             AND o.day BETWEEN d.day - 29 AND d.day) m""",
-    "kpi_retention": """
-        WITH back AS (
-          SELECT first, f.game_name, f.gamer_id, bool_or(d.day = first + 1) AS r1, bool_or(d.day = first + 7) AS r7,
-            bool_or(d.day = first + 30) AS r30
-          FROM firsts f JOIN days d USING (game_name, gamer_id) GROUP BY ALL),
-        sums AS (
-          SELECT first, game_name, count(*) AS n, count_if(r1) AS r1, count_if(r7) AS r7, count_if(r30) AS r30
-          FROM back GROUP BY ALL),
-        counts AS (
-          SELECT first, game_name, n, CASE WHEN first + 1 <= today THEN r1 END AS c1,
-            CASE WHEN first + 7 <= today THEN r7 END AS c7, CASE WHEN first + 30 <= today THEN r30 END AS c30
-          FROM sums CROSS JOIN clock)
-        SELECT first, game_name, n, c1, c7, c30, c1 / n, c7 / n, c30 / n FROM counts""",
+    "kpi_cohorts": """
+        WITH sizes AS (SELECT game_name, first, count(*) AS n FROM firsts GROUP BY ALL),
+        cells AS (
+          SELECT CAST(first + CAST(day AS INT) AS DATE) AS event_date, game_name, first, day, n
+          FROM sizes CROSS JOIN clock CROSS JOIN range(366) AS numbers(day) WHERE event_date <= today),
+        paid AS (
+          SELECT game_name, gamer_id, event_date AS day, coalesce(sum(TRY_CAST(amount AS DECIMAL(18, 6))), 0) AS paid
+          FROM e WHERE is_purchase AND gamer_id IS NOT NULL GROUP BY ALL)
+        SELECT c.event_date, c.game_name, c.first, c.day, n, returned, returned / n, bookings, cumulative,
+          CAST(cumulative AS DOUBLE) / n, payers - payers_before, payers, payers / n, c.event_date + INTERVAL 27 HOUR
+        FROM cells c,
+          LATERAL (SELECT count(*) AS returned FROM firsts f JOIN days d USING (game_name, gamer_id)
+            WHERE f.game_name = c.game_name AND f.first = c.first AND d.day = c.event_date) r,
+          LATERAL (SELECT coalesce(sum(paid) FILTER (p.day = c.event_date), 0) AS bookings,
+              coalesce(sum(paid), 0) AS cumulative, count(DISTINCT gamer_id) AS payers,
+              count(DISTINCT gamer_id) FILTER (p.day < c.event_date) AS payers_before
+            FROM firsts f JOIN paid p USING (game_name, gamer_id)
+            WHERE f.game_name = c.game_name AND f.first = c.first AND p.day <= c.event_date) m""",
     "kpi_daily": """
         WITH s AS (
           SELECT event_date, game_name, gamer_id, session_id, epoch(max(event_time) - min(event_time)) AS seconds

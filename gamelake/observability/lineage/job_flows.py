@@ -29,7 +29,7 @@ _KPI_SOURCES = {
     kpi.PLAYER_SETS.name: (PLAYER_DAYS.path, kpi.PLAYERS.path),
     kpi.DAILY.name: (HOURS.path, SESSIONS.path, kpi.PLAYER_SETS.path),
     kpi.ACTIVE_PLAYERS.name: (kpi.PLAYER_SETS.path,),
-    kpi.RETENTION.name: (kpi.PLAYER_SETS.path,),
+    kpi.COHORTS.name: (kpi.PLAYER_SETS.path,),
 }
 
 

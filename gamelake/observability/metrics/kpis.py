@@ -31,6 +31,7 @@ class KpiMetric(Enum):
     SESSION_SECONDS = ("gamelake_kpi_session_seconds", "title", "quantile")
     NEW_PLAYERS = ("gamelake_kpi_new_players", "title")
     RETENTION = ("gamelake_kpi_retention_ratio", "title", "after")
+    LTV = ("gamelake_kpi_ltv", "title", "after")
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,8 +175,8 @@ def _is_below(prefix: _Prefix, other: _Prefix) -> bool:
     return prefix[:common] < other[:common]
 
 
-def split(rows: pa.Table, keys: Sequence[str]) -> Iterator[pa.Table]:
-    """Split rows into runs of at most `ROWS_PER_RUN` rows and of nearly the same length.
+def split(rows: pa.Table, keys: Sequence[str], most: int | None = None) -> Iterator[pa.Table]:
+    """Split rows into runs of at most `most` rows and of nearly the same length.
 
     A run either has all rows of each of its values of the first key column, or has one value only. In that case the
     same holds for the next key column.
@@ -184,22 +184,24 @@ def split(rows: pa.Table, keys: Sequence[str]) -> Iterator[pa.Table]:
     Args:
         rows: all columns, sorted by `keys`, nulls last.
         keys: the key columns.
+        most: the number of rows; `ROWS_PER_RUN` if None.
 
     Yields:
         Slices of `rows`, in order.
     """
-    if len(rows) <= ROWS_PER_RUN:
+    most = ROWS_PER_RUN if most is None else most
+    if len(rows) <= most:
         yield from [rows] if len(rows) else []
         return
     # Cutting full runs would leave a short one for the rest each time that a run grows.
-    length = ceil(len(rows) / ceil(len(rows) / ROWS_PER_RUN))
+    length = ceil(len(rows) / ceil(len(rows) / most))
     ends, start = _ends_of_values(rows.column(keys[0])), 0
     while start < len(rows):
         place = int(np.searchsorted(ends, min(start + length, len(rows))))
         stop, before = int(ends[place]), int(ends[place - 1]) if place else 0
-        if stop - start > ROWS_PER_RUN and before > start:
+        if stop - start > most and before > start:
             stop = before
-        yield from split(rows.slice(start, stop - start), keys[1:])
+        yield from split(rows.slice(start, stop - start), keys[1:], most)
         start = stop
 
 

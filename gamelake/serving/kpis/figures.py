@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from gamelake.scans.sql_engine import Engine
+from gamelake.serving.kpis.cohorts import COHORT_ROWS, PROVISIONAL, Cohorts
 from gamelake.serving.kpis.numbers import PLAYER_KEY, KnownPlayers, NewPlayers, Numbers
-from gamelake.serving.kpis.sets import GameSets, activity, after, as_set, before, retention
+from gamelake.serving.kpis.sets import GameSets, Played, activity, after, as_set
 from gamelake.serving.kpis.sources import (
     HOURS,
     PLAYER_DAYS,
@@ -21,19 +21,20 @@ from gamelake.serving.kpis.sources import (
     changed_sql,
     portions,
 )
-from gamelake.serving.kpis.tables import ACTIVE_PLAYERS, DAILY, MONTH, RETENTION, RETENTION_DAYS, KpiTable
+from gamelake.serving.kpis.table_files import FileChange, TableFilesOf
+from gamelake.serving.kpis.tables import ACTIVE_PLAYERS, DAILY, MONTH, KpiTable
 
 _EPOCH = date(1970, 1, 1)
 _ASKED = "SEMI JOIN asked USING (event_date, game_name)"
 _PLAYED = f"""
-    SELECT event_date, purchase_count > 0 AS paid, {PLAYER_KEY} AS key
+    SELECT event_date, purchase_count > 0 AS paid, CAST(coalesce(bookings, 0) AS DECIMAL(38, 6)) AS bookings,
+      {PLAYER_KEY} AS key
     FROM all_player_days {_ASKED} WHERE {PLAYER_DAYS.rows}"""  # noqa: S608 # constants
 # Numbered in order of first appearance: players of the same days get neighbouring numbers, and such sets are small.
 _UNKNOWN = f"""
     SELECT gamer_id, {PLAYER_KEY} AS key, min(event_date) AS first
     FROM all_player_days {_ASKED} WHERE {PLAYER_DAYS.rows} AND {PLAYER_KEY} IN (SELECT key FROM unknown)
     GROUP BY game_name, gamer_id ORDER BY first, gamer_id"""  # noqa: S608 # constants
-_PROVISIONAL = "CAST(event_date AS TIMESTAMP) + INTERVAL 1 DAY + INTERVAL 180 MINUTES AS provisional_until"
 _DAILY = f"""
     WITH happened AS (
       SELECT event_date, game_name, sum(events) AS events, sum(purchases) AS purchases,
@@ -49,11 +50,11 @@ _DAILY = f"""
       CAST(bookings AS DOUBLE) / nullif(payers, 0) AS arppu,
       coalesce(sessions, 0) AS sessions,
       seconds[1] AS session_seconds_p50, seconds[2] AS session_seconds_p90, seconds[3] AS session_seconds_p99,
-      {_PROVISIONAL}
+      {PROVISIONAL}
     FROM happened JOIN asked USING (event_date, game_name) LEFT JOIN played USING (event_date, game_name)
     """  # noqa: S608 # constants
-_ACTIVITY = f"SELECT *, {_PROVISIONAL} FROM activity"  # noqa: S608 # constants
-SQL = (*map(changed_sql, (PLAYER_DAYS, SESSIONS, HOURS)), _PLAYED, _UNKNOWN, _DAILY, _ACTIVITY)
+_ACTIVITY = f"SELECT *, {PROVISIONAL} FROM activity"  # noqa: S608 # constants
+SQL = (*map(changed_sql, (PLAYER_DAYS, SESSIONS, HOURS)), _PLAYED, _UNKNOWN, _DAILY, _ACTIVITY, COHORT_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +83,26 @@ class TableChange:
 
 
 @dataclass(frozen=True, slots=True)
+class GameChange:
+    """The changes of one game's KPIs in a refresh, except those of its sets.
+
+    Attributes:
+        rows: one change for each of the tables DAILY and ACTIVE_PLAYERS.
+        cohorts: the files of COHORTS.
+    """
+
+    rows: Sequence[TableChange]
+    cohorts: FileChange
+
+
+@dataclass(frozen=True, slots=True)
 class GameKpis:
     """Computes the KPI rows that the changed days of a game affect.
 
     Attributes:
         game: the game's title.
         sets: the game's sets of players: the committed ones, and those that this computes.
+        cohorts: the table of cohorts.
         sources: the gold tables that KPIs are computed from.
         changes: the changes of these tables, by path.
         known: the index of players who have numbers.
@@ -98,6 +113,7 @@ class GameKpis:
 
     game: str
     sets: GameSets
+    cohorts: TableFilesOf
     sources: GoldSources
     changes: Mapping[str, SourceChanges]
     known: KnownPlayers
@@ -105,16 +121,16 @@ class GameKpis:
     sql: Engine
     progress: Callable[[], None]
 
-    def compute(self, days: Sequence[date], cohorts: set[date], today: date) -> list[TableChange]:
+    def compute(self, days: Sequence[date], begun: set[date], today: date) -> GameChange:
         """Compute the rows of the changed days and of all days that depend on them, and write the sets' new files.
 
         Args:
             days: the days that changed, in ascending order.
-            cohorts: the first days of players whose retention is known from today on.
+            begun: days of cohorts that have begun since the last refresh.
             today: the day of the platform's clock, in UTC.
 
         Returns:
-            One change for each of the tables DAILY, ACTIVE_PLAYERS and RETENTION.
+            The new rows, and the new files of COHORTS.
 
         Raises:
             FileNotFoundError: a file of gold is deleted already.
@@ -134,10 +150,12 @@ class GameKpis:
             self._give_asked({day: (len(self.sets.of(day).active), len(self.sets.of(day).payers)) for day in part})
             daily.append(self._rows(DAILY, _DAILY))
             self.progress()
-        return [TableChange(DAILY, self.game, set(days), pa.concat_tables(daily)), *self._following(cohorts, today)]
+        cohorts = Cohorts(self.sets, self.cohorts, self.sql, today, self.progress)
+        of_days = TableChange(DAILY, self.game, set(days), pa.concat_tables(daily))
+        return GameChange([of_days, self._activity()], cohorts.change(begun))
 
-    def _players(self, days: Sequence[date]) -> dict[date, tuple[BitMap, BitMap]]:
-        """Return the players and payers of some days, as sets of numbers; number the players who have none yet."""
+    def _players(self, days: Sequence[date]) -> dict[date, Played]:
+        """Return the players of some days, as sets of numbers; number the players who have none yet."""
         played = self.sql.table(_PLAYED)
         keys = played.column("key").to_numpy()
         numbers, known = self.known.find(keys)
@@ -145,11 +163,15 @@ class GameKpis:
             self._number(np.unique(keys[~known]))
             numbers, _ = self.known.find(keys)
         of_day = played.column("event_date").cast(pa.int32()).to_numpy()
-        paid = played.column("paid").to_numpy()
+        paid, bookings = played.column("paid").to_numpy(), played.column("bookings")
         found = {}
         for day in days:
             here = of_day == (day - _EPOCH).days
-            found[day] = as_set(numbers[here]), as_set(numbers[here & paid])
+            payers = numbers[here & paid]
+            # Two players whose keys are equal have one number, which almost never happens.
+            of_payers = pa.table({"number": payers, "paid": bookings.filter(pa.array(here & paid))})
+            sums = of_payers.group_by("number").aggregate([("paid", "sum")]).sort_by("number").column("paid_sum")
+            found[day] = Played(as_set(numbers[here]), as_set(payers), sums.combine_chunks())
         return found
 
     def _number(self, keys: np.ndarray[Any, np.dtype[np.int64]]) -> None:
@@ -158,17 +180,11 @@ class GameKpis:
         numbers: Numbers = self.known.number(self.game, unknown.column("key").to_numpy())
         self.new_players.add(self.game, unknown.column("gamer_id"), numbers)
 
-    def _following(self, cohorts: set[date], today: date) -> list[TableChange]:
-        """Compute the rows of activity and retention that depend on the players of the changed days."""
-        moved = self.sets.moved
-        active = {each for day in moved for each in after(day, range(MONTH))}
-        cohorts = cohorts | self.sets.cohorts | {each for day in moved for each in before(day, RETENTION_DAYS)}
-        self.sql.give("activity", _of_dicts(activity(self.sets, sorted(active & self.sets.days)), ACTIVE_PLAYERS))
-        returned = _of_dicts(retention(self.sets, sorted(cohorts & self.sets.days), today), RETENTION)
-        return [
-            TableChange(ACTIVE_PLAYERS, self.game, active, self._rows(ACTIVE_PLAYERS, _ACTIVITY)),
-            TableChange(RETENTION, self.game, cohorts, returned),
-        ]
+    def _activity(self) -> TableChange:
+        """Compute the activity of all days whose windows have the changed days."""
+        days = {each for day in self.sets.moved for each in after(day, range(MONTH))}
+        self.sql.give("activity", _of_dicts(activity(self.sets, sorted(days & self.sets.days)), ACTIVE_PLAYERS))
+        return TableChange(ACTIVE_PLAYERS, self.game, days, self._rows(ACTIVE_PLAYERS, _ACTIVITY))
 
     def _rows(self, table: KpiTable, sql: str) -> pa.Table:
         return self.sql.table(sql).select(table.schema.names).cast(table.schema)

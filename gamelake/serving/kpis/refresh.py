@@ -25,7 +25,8 @@ from gamelake.scans.sql_engine import Engine, engine
 from gamelake.serving.gold.history import TablePosition
 from gamelake.serving.gold.table import SOURCE_NOTE
 from gamelake.serving.kpis import tables as kpi
-from gamelake.serving.kpis.figures import SQL, GameKpis, TableChange
+from gamelake.serving.kpis.cohorts import days_of
+from gamelake.serving.kpis.figures import SQL, GameChange, GameKpis
 from gamelake.serving.kpis.numbers import KnownPlayers, NewPlayers
 from gamelake.serving.kpis.sets import GameSets, PlayerSets
 from gamelake.serving.kpis.sources import GoldSources, Pair, SourceChanges
@@ -43,7 +44,7 @@ class KpiPosition(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tables: the versions of gold's tables, by path.
-        today: the day, in UTC, up to which retention is known.
+        today: the day, in UTC, up to which cohorts have rows.
         step: the number of refreshes that have committed something.
         players: the version of the table of players; -1 if there is none.
         failed: days of games whose KPIs could not be computed, and are behind.
@@ -205,7 +206,7 @@ class _Step:
         standing: the state of the tables.
         changes: the changes of gold's tables since then, by path.
         failed: days of games whose KPIs could not be computed.
-        made: for each game that was computed, its sets and the new rows.
+        made: for each game that was computed, its sets and what else changes.
     """
 
     job: KpiRefresh
@@ -213,7 +214,7 @@ class _Step:
     standing: _Standing
     changes: Mapping[str, SourceChanges]
     failed: set[Pair] = field(default_factory=set)
-    made: list[tuple[GameSets, list[TableChange]]] = field(default_factory=list)
+    made: list[tuple[GameSets, GameChange]] = field(default_factory=list)
 
     @property
     def _position(self) -> KpiPosition:
@@ -234,7 +235,7 @@ class _Step:
             CommitConflictError: another writer has committed meanwhile.
             FileNotFoundError: a file of gold is deleted already.
         """
-        today, new_players = self.job.today(), NewPlayers(self._players)
+        today, new_players = max(self.job.today(), self._position.today), NewPlayers(self._players)
         self.job.sets.open()
         # A player who was erased and plays again has lost the number, but the sets may still have it.
         erased = not self._is_rebuild and self._players.erased_since(self._position.players)
@@ -254,24 +255,23 @@ class _Step:
         return {path: each.position for path, each in self.changes.items() if each.position is not None}
 
     def _begun(self, today: date) -> dict[str, set[date]]:
-        """Return the cohorts, by game, whose retention is known now because a new day has begun."""
-        last, now = self._position.today.toordinal(), today.toordinal()
-        pairs = set[Pair]() if last >= now else self.job.sets.pairs()
-        return _by_game(
-            pair for pair in pairs if any(last < pair[0].toordinal() + n <= now for n in kpi.RETENTION_DAYS)
-        )
+        """Return the days of cohorts, by game, that have begun since the last refresh."""
+        last = self._position.today
+        pairs = self.job.sets.pairs() if last < today else ()
+        return _by_game((day, game) for cohort, game in pairs for day in days_of(cohort, today, last))
 
-    def _compute(self, game: str, days: set[date], cohorts: set[date], new_players: NewPlayers, today: date) -> None:
+    def _compute(self, game: str, days: set[date], begun: set[date], new_players: NewPlayers, today: date) -> None:
         """Compute a game's KPIs. If one game fails, the others are still computed."""
         job, sets = self.job, GameSets(game, self.job.sets)
         sets.begin_with({day for day, title in self.standing.unfinished if title == game})
-        figures = GameKpis(game, sets, job.sources, self.changes, job.known, new_players, self.sql, job.progress)
+        table = job.tables[kpi.COHORTS.name]
+        figures = GameKpis(game, sets, table, job.sources, self.changes, job.known, new_players, self.sql, job.progress)
         try:
-            self.made.append((sets, figures.compute(sorted(days), cohorts, today)))
+            self.made.append((sets, figures.compute(sorted(days), begun, today)))
         except (GamelakeError, BaseError, OSError):
             raise
         except Exception as error:
-            self.failed |= {(day, game) for day in days | cohorts}
+            self.failed |= {(day, game) for day in days | begun}
             sets.sets.table.discard(sets.written.values())
             log.exception("kpi_game_failed", game=game, days=len(days), error=f"{type(error).__name__}: {error}")
 
@@ -281,21 +281,29 @@ class _Step:
         notes = {GENERATION_NOTE: self.standing.generation, _STEP_NOTE: msgspec.json.encode(step).decode()}
         players = new_players.commit(notes, is_first=self._is_rebuild)
         self.job.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
-        for table in (kpi.DAILY, kpi.ACTIVE_PLAYERS, kpi.RETENTION):
-            changed = [each for _, changes in self.made for each in changes if each.table == table and each.days]
+        for table in (kpi.DAILY, kpi.ACTIVE_PLAYERS):
+            changed = [each for _, change in self.made for each in change.rows if each.table == table and each.days]
             if changed or self._is_rebuild:
                 empty = table.schema.empty_table()
                 touched = pa.concat_tables([empty.select(table.keys), *(each.touched for each in changed)])
                 rows = pa.concat_tables([empty, *(each.rows for each in changed)])
                 self.job.tables[table.name].replace_rows(touched, rows, notes)
                 self.job.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
+        self._commit_cohorts(notes)
         self._commit_sets(players, today)
+
+    def _commit_cohorts(self, notes: Mapping[str, str]) -> None:
+        written = [file for _, change in self.made for file in change.cohorts.written]
+        removed = [file for _, change in self.made for file in change.cohorts.removed]
+        if written or removed or self._is_rebuild:
+            self.job.tables[kpi.COHORTS.name].commit(written, removed, notes)
+            self.job.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
 
     def _commit_sets(self, players: int, today: date) -> None:
         position = KpiPosition(
             tables=self._positions,
             # After a failure, the day stays the old one, so that the next refresh computes the failed game's cohorts.
-            today=self._position.today if self.failed else max(today, self._position.today),
+            today=self._position.today if self.failed else today,
             step=self._position.step,
             players=players,
             failed=tuple(sorted(self.failed)),

@@ -1,11 +1,13 @@
-"""Each day of a game as sets of players' numbers, and the activity windows and retention computed from them."""
+"""Each day of a game as sets of players' numbers, and the activity windows computed from them."""
 
 import array
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
 
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -14,11 +16,43 @@ from gamelake.delta.log.codec import FileEntry
 from gamelake.serving.kpis.numbers import Numbers
 from gamelake.serving.kpis.sources import Pair
 from gamelake.serving.kpis.table_files import TableFilesOf
-from gamelake.serving.kpis.tables import MONTH, PLAYER_SETS, RETENTION_DAYS, WEEK
+from gamelake.serving.kpis.tables import MONEY, MONTH, PLAYER_SETS, WEEK
 
-# A day with 1,000,000 of 10,000,000 players takes 1.3 MB, so that a month of them is kept.
+# A day with 1,000,000 of 10,000,000 players, 33,000 of them payers, takes 2.2 MB, so that a month of them is kept.
 _CACHED_BYTES = 64 * 2**20
-_COLUMNS = tuple(name for name in PLAYER_SETS.columns if name not in PLAYER_SETS.partition_by)
+_SETS = ("active", "payers", "new", "ever", "new_payers")
+# The files of sets that are read at the same time, because most of the time of each is a request to the object store.
+_READERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The players of one day of a game.
+
+    Attributes:
+        active: players of the day.
+        payers: players of the day who bought something.
+        bookings: what each payer paid, in the order of `payers`; decimal(38, 6).
+    """
+
+    active: BitMap
+    payers: BitMap
+    bookings: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The players before a day.
+
+    Attributes:
+        ever: players who were active on an earlier day.
+        payers: players who bought something on an earlier day.
+        unsettled: players whose first purchase may have moved from an earlier day to a later one, or the reverse.
+    """
+
+    ever: BitMap = field(default_factory=BitMap)
+    payers: BitMap = field(default_factory=BitMap)
+    unsettled: BitMap = field(default_factory=BitMap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,49 +60,80 @@ class DaySets:
     """The players of one day of a game, as sets of numbers.
 
     Attributes:
-        active: players of the day.
-        payers: players of the day who bought something.
+        played: the players and payers of the day.
         new: players of the day who were not active on an earlier day.
         ever: players who were active on the day or on an earlier one.
+        new_payers: payers of the day who bought nothing on an earlier day.
     """
 
-    active: BitMap
-    payers: BitMap
+    played: Played
     new: BitMap
     ever: BitMap
+    new_payers: BitMap
 
     @classmethod
-    def of(cls, active: BitMap, payers: BitMap, before: BitMap) -> "DaySets":
-        """Build the sets of a day; `before` has the players who were active on an earlier day."""
-        made = cls(active, payers, active - before, before | active)
+    def of(cls, played: Played, known: Known) -> "DaySets":
+        """Build the sets of a day from its players and those of the days before."""
+        made = cls(played, played.active - known.ever, known.ever | played.active, played.payers - known.payers)
         # Players are numbered as they appear, so that `new` and `ever` are runs of numbers.
         made.new.run_optimize()
         made.ever.run_optimize()
         return made
 
     @property
+    def active(self) -> BitMap:
+        """Players of the day."""
+        return self.played.active
+
+    @property
+    def payers(self) -> BitMap:
+        """Players of the day who bought something."""
+        return self.played.payers
+
+    @property
     def bytes(self) -> int:
         """The memory of the sets."""
-        statistics = [each.get_statistics() for each in (self.active, self.payers, self.new, self.ever)]
-        return sum(
+        sets: list[BitMap] = [getattr(self, name) for name in _SETS]
+        statistics = [each.get_statistics() for each in sets]
+        return int(self.played.bookings.nbytes) + sum(
             each["n_bytes_array_containers"] + each["n_bytes_bitset_containers"] + each["n_bytes_run_containers"]
             for each in statistics
         )
 
     @classmethod
     def read(cls, rows: pa.Table) -> "DaySets":
-        """Read a file's one row: binary columns `active`, `payers`, `new` and `ever`."""
-        return cls(*(BitMap.deserialize(rows.column(name)[0].as_py()) for name in _COLUMNS))
+        """Read a file's one row: the columns of the table of sets, except the day and the game."""
+        active, payers, new, ever, new_payers = (_read(rows, name) for name in _SETS)
+        bookings = rows.column("bookings").combine_chunks().flatten().cast(MONEY)
+        return cls(Played(active, payers, bookings), new, ever, new_payers)
 
     def row(self) -> pa.Table:
-        """Return the sets as a file's one row: binary columns `active`, `payers`, `new` and `ever`."""
-        sets = (self.active, self.payers, self.new, self.ever)
-        return pa.table(
-            {name: pa.array([each.serialize()], pa.binary()) for name, each in zip(_COLUMNS, sets, strict=True)}
-        )
+        """Return the sets as a file's one row: the columns of the table of sets, except the day and the game."""
+        columns = {name: pa.array([getattr(self, name).serialize()], pa.binary()) for name in _SETS}
+        bookings = self.played.bookings
+        of_list = PLAYER_SETS.schema.field("bookings").type
+        return pa.table({**columns, "bookings": pa.ListArray.from_arrays([0, len(bookings)], bookings, type=of_list)})
 
 
-EMPTY = DaySets(BitMap(), BitMap(), BitMap(), BitMap())
+def _read(rows: pa.Table, name: str) -> BitMap:
+    return BitMap.deserialize(rows.column(name)[0].as_py())
+
+
+_NO_PLAYERS = Played(BitMap(), BitMap(), pa.array([], MONEY))
+EMPTY = DaySets.of(_NO_PLAYERS, Known())
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomers:
+    """The players of a day of a game who did something for the first time; see `DaySets`.
+
+    Attributes:
+        new: new players.
+        payers: new payers.
+    """
+
+    new: BitMap
+    payers: BitMap
 
 
 def as_set(numbers: Numbers) -> BitMap:
@@ -77,9 +142,16 @@ def as_set(numbers: Numbers) -> BitMap:
     return BitMap(array.array("I", numbers.tobytes()))
 
 
+def as_numbers(players: BitMap) -> Numbers:
+    """Convert a set to its numbers: uint32, ascending."""
+    return np.frombuffer(players.to_array(), np.uint32)
+
+
 @dataclass(slots=True)
 class PlayerSets:
     """The table of sets. It keeps the most recently used sets in memory, by file, since a file never changes.
+
+    It keeps the newcomers of every file that was asked for: all days together have each player once.
 
     Attributes:
         table: the table.
@@ -90,10 +162,13 @@ class PlayerSets:
     cached_bytes: int = field(default=0, init=False)
     _files: dict[Pair, FileEntry] = field(default_factory=dict)
     _cache: OrderedDict[str, DaySets] = field(default_factory=OrderedDict)
+    _newcomers: dict[str, Newcomers] = field(default_factory=dict)
 
     def open(self) -> None:
         """Read the list of files from the table, which must be open."""
         self._files = {_pair(file): file for file in self.table.files}
+        paths = {file.path for file in self._files.values()}
+        self._newcomers = {path: each for path, each in self._newcomers.items() if path in paths}
 
     def pairs(self) -> set[Pair]:
         """Return the days of games that have players."""
@@ -115,7 +190,22 @@ class PlayerSets:
         """Write the sets of a day of a game to a file that no commit names yet."""
         file = self.table.write(sets.row(), {"event_date": str(pair[0]), "game_name": pair[1]})
         self._keep(file.path, sets)
+        self._newcomers[file.path] = Newcomers(sets.new, sets.new_payers)
         return file
+
+    def newcomers(self, files: Iterable[FileEntry]) -> list[Newcomers]:
+        """Read the newcomers of some files, in their order, unless they are in memory."""
+        files = list(files)
+        missing = [file for file in files if file.path not in self._newcomers]
+        if missing:
+            with ThreadPoolExecutor(_READERS) as pool:
+                found = pool.map(self._read_newcomers, missing)
+                self._newcomers.update(zip((file.path for file in missing), found, strict=True))
+        return [self._newcomers[file.path] for file in files]
+
+    def _read_newcomers(self, file: FileEntry) -> Newcomers:
+        rows = self.table.rows_of(file)
+        return Newcomers(_read(rows, "new"), _read(rows, "new_payers"))
 
     def _keep(self, path: str, sets: DaySets) -> DaySets:
         self._cache[path] = sets
@@ -140,6 +230,7 @@ class GameSets:
         written: the files of changed days, by day; no commit names them yet.
         removed: the committed files that they replace.
         moved: days whose players have changed.
+        changed: days whose players, payers, new payers or bookings have changed.
         cohorts: days whose new players have changed.
     """
 
@@ -148,6 +239,7 @@ class GameSets:
     written: dict[date, DataFile] = field(default_factory=dict)
     removed: list[FileEntry] = field(default_factory=list)
     moved: set[date] = field(default_factory=set)
+    changed: set[date] = field(default_factory=set)
     cohorts: set[date] = field(default_factory=set)
     _files: dict[date, FileEntry] = field(default_factory=dict)
 
@@ -164,43 +256,57 @@ class GameSets:
         """Return a day's sets, which are empty if the day has no players."""
         return self.sets.read(self._files[day]) if day in self._files else EMPTY
 
+    def new_players(self) -> dict[date, BitMap]:
+        """Return the players of each first day that has some, in ascending order."""
+        days = sorted(self._files)
+        found = zip(days, self.sets.newcomers(self._files[day] for day in days), strict=True)
+        return {day: each.new for day, each in found if each.new}
+
     def begin_with(self, days: set[date]) -> None:
         """Mark days whose rows in other tables may not match the sets because a refresh ended early."""
+        later = {day for day in self.days | days if day >= min(days, default=date.max)}
         self.moved |= days
-        self.cohorts |= {day for day in self.days | days if day >= min(days, default=date.max)}
+        self.changed |= later
+        self.cohorts |= later
 
-    def take(self, changed: Mapping[date, tuple[BitMap, BitMap]]) -> None:
-        """Replace the players and payers of some days, and update `new` and `ever` of all later days.
-
-        Args:
-            changed: for each day, the players and the payers.
-        """
-        days = sorted(changed)
+    def take(self, changed: Mapping[date, Played]) -> None:
+        """Replace the players of some days, and update the sets of all later days that depend on them."""
+        days, unsettled = sorted(changed), BitMap()
         for place, day in enumerate(days):
-            before = max((each for each in self._files if each < day), default=day)
-            ever = self.of(before).ever if before < day else BitMap()
-            known = self._put(day, *changed[day], ever)
+            known = self._put(day, changed[day], self._before(day, unsettled))
             until = days[place + 1] if place + 1 < len(days) else date.max
-            self._carry_on(day, until, known)
+            unsettled = self._carry_on(day, until, known).unsettled
 
-    def _carry_on(self, after: date, until: date, ever: BitMap) -> None:
+    def _before(self, day: date, unsettled: BitMap) -> Known:
+        """Return the players before a day."""
+        earlier = sorted(each for each in self._files if each < day)
+        ever = self.of(earlier[-1]).ever if earlier else BitMap()
+        payers = [each.payers for each in self.sets.newcomers(self._files[each] for each in earlier)]
+        return Known(ever, BitMap.union(*payers) if payers else BitMap(), unsettled)
+
+    def _carry_on(self, after: date, until: date, known: Known) -> Known:
         """Update the days between two changed ones, until one is reached that the first no longer affects."""
         for day in sorted(each for each in self._files if after < each < until):
             sets = self.of(day)
-            if sets.ever == ever | sets.active and sets.new == sets.active - ever:
-                return
-            ever = self._put(day, sets.active, sets.payers, ever)
+            is_same = sets.ever == known.ever | sets.active and sets.new == sets.active - known.ever
+            if is_same and not known.unsettled:
+                break
+            known = self._put(day, sets.played, known)
+        return known
 
-    def _put(self, day: date, active: BitMap, payers: BitMap, before: BitMap) -> BitMap:
-        """Replace a day's sets; return the players who were active on the day or earlier."""
-        old, made = self.of(day), DaySets.of(active, payers, before)
+    def _put(self, day: date, played: Played, known: Known) -> Known:
+        """Replace a day's sets; return the players before the day after it."""
+        old, made = self.of(day), DaySets.of(played, known)
         if made != old:
-            if old.active != active:
+            if old.active != made.active:
                 self.moved.add(day)
             if old.new != made.new:
                 self.cohorts.add(day)
+            if (old.played, old.new_payers) != (made.played, made.new_payers):
+                self.changed.add(day)
             self._replace(day, made)
-        return made.ever
+        unsettled = (known.unsettled | (old.new_payers ^ made.new_payers)) - (old.payers & made.payers)
+        return Known(made.ever, known.payers | made.payers, unsettled)
 
     def _replace(self, day: date, sets: DaySets) -> None:
         former, uncommitted = self._files.pop(day, None), self.written.pop(day, None)
@@ -226,23 +332,6 @@ def activity(sets: GameSets, days: Iterable[date]) -> list[dict[str, object]]:
         dau, wau, mau = len(sets.of(day).active), window(sets, day, WEEK), window(sets, day, MONTH)
         row = {"event_date": day, "game_name": sets.game, "dau": dau, "wau": wau, "mau": mau, "stickiness": dau / mau}
         rows.append(row)
-    return rows
-
-
-def retention(sets: GameSets, cohorts: Iterable[date], today: date) -> list[dict[str, object]]:
-    """Compute the retention rows of the cohorts that have players; None for a day that has not begun."""
-    rows = []
-    for cohort in cohorts:
-        new = sets.of(cohort).new
-        if new:
-            row: dict[str, object] = {"cohort_date": cohort, "game_name": sets.game, "new_players": len(new)}
-            for n in RETENTION_DAYS:
-                back = None
-                if (today - cohort).days >= n:
-                    back = new.intersection_cardinality(sets.of(date.fromordinal(cohort.toordinal() + n)).active)
-                row[f"day{n}_players"] = back
-                row[f"day{n}_retention"] = None if back is None else back / len(new)
-            rows.append(row)
     return rows
 
 

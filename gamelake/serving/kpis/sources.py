@@ -34,6 +34,7 @@ from gamelake.scans.sql_engine import Engine, without_zones
 from gamelake.serving.gold.history import ReplacedFiles, TablePosition, changes_since, position_at
 from gamelake.serving.gold.runs import KeyRun, runs_of
 from gamelake.serving.gold.table import SOURCE_NOTE
+from gamelake.serving.kpis.tables import MONEY
 
 # A day of a game.
 Pair = tuple[date, str]
@@ -73,8 +74,16 @@ PLAYER_DAYS = SourceTable(
     "all_player_days",
     ("event_date", "game_name"),
     f"{_OF_A_GAME} AND gamer_id IS NOT NULL AND event_count > 0",
-    pa.schema([*_PAIR, ("gamer_id", pa.string()), ("event_count", pa.int64()), ("purchase_count", pa.int64())]),
-    "hash(gamer_id, purchase_count > 0)",
+    pa.schema(
+        [
+            *_PAIR,
+            ("gamer_id", pa.string()),
+            ("event_count", pa.int64()),
+            ("purchase_count", pa.int64()),
+            ("bookings", MONEY),
+        ]
+    ),
+    "hash(gamer_id, purchase_count > 0, bookings)",
 )
 SESSIONS = SourceTable(
     "all_sessions",
@@ -96,7 +105,7 @@ HOURS = SourceTable(
     "kpi_hourly",
     ("event_date",),
     f"{_OF_A_GAME} AND events > 0",
-    pa.schema([*_PAIR, ("events", pa.int64()), ("purchases", pa.int64()), ("bookings", pa.decimal128(38, 6))]),
+    pa.schema([*_PAIR, ("events", pa.int64()), ("purchases", pa.int64()), ("bookings", MONEY)]),
     "hash(events, purchases, bookings)",
 )
 SOURCES = (PLAYER_DAYS, SESSIONS, HOURS)
@@ -138,10 +147,11 @@ class SourceChanges:
         if self.handle is not None and not self._runs:
             self._runs.extend(runs_of(self.handle, self.source.keys))
         count = len(self.source.keys)
-        return {day: [run.file for run in self._runs if _may_have(run, (day, game)[:count])] for day in days}
+        return {day: [run.file for run in self._runs if may_have(run, (day, game)[:count])] for day in days}
 
 
-def _may_have(run: KeyRun, values: tuple[object, ...]) -> bool:
+def may_have(run: KeyRun, values: tuple[object, ...]) -> bool:
+    """Return True if a file may have a row whose first key columns have these values."""
     if run.bounds is None:
         return True
     key = tuple((False, value) for value in values)
@@ -171,7 +181,7 @@ class GoldSources:
             handle = self._opened.newest(table)
         except TableNotFoundError:
             return None
-        files = [run.file for run in runs_of(handle, ("event_date",)) if _may_have(run, (day,))]
+        files = [run.file for run in runs_of(handle, ("event_date",)) if may_have(run, (day,))]
         return dataset(self.store.location, table, schema_of(handle), files).to_table(
             filter=pc.field("event_date") == day
         )

@@ -4,7 +4,7 @@ Source: Delta Transaction Log Protocol, heading "Actions".
 """
 
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,14 +34,29 @@ from gamelake.delta.owned_tables import OwnedTable, Replacement
 from gamelake.delta.rewrites import discard
 from gamelake.delta.tables import open_table
 from gamelake.objects.store import Store
-from gamelake.serving.gold.runs import sorted_by_key
+from gamelake.serving.gold.runs import ROWS_PER_RUN, KeyRun, runs_of, sorted_by_key
 from gamelake.serving.kpis.tables import KpiTable
 
 GENERATION_NOTE = "gamelake.kpis"
 # A replaced file is deleted by a commit after this time; by then its readers have finished.
 _GRACE_SECONDS = 900.0
-_UNIQUE = frozenset({"gamer_id", "active", "payers", "new", "ever"})
+_UNIQUE = frozenset({"gamer_id", "active", "payers", "new", "ever", "new_payers"})
 _PROPERTIES = {"delta.logRetentionDuration": "interval 1 days"}
+# Files that were used last are kept in memory, up to this number of rows.
+_RECENT_ROWS = 2 * ROWS_PER_RUN
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """The files of one game in one KPI table that a refresh replaces.
+
+    Attributes:
+        written: new files, which no commit names yet.
+        removed: the committed files that they replace.
+    """
+
+    written: list[DataFile] = field(default_factory=list)
+    removed: list[FileEntry] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -63,6 +78,8 @@ class TableFilesOf:
     _opened: OpenTables = field(init=False)
     _superseded: deque[tuple[float, str]] = field(default_factory=deque)
     _read: dict[str, pa.Table] = field(default_factory=dict)
+    _recent: OrderedDict[str, pa.Table] = field(default_factory=OrderedDict)
+    _runs: list[KeyRun] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Prepare to keep the table open from refresh to refresh."""
@@ -94,6 +111,7 @@ class TableFilesOf:
     def open(self) -> None:
         """Open the newest version, if the table exists."""
         self._is_void = False
+        self._runs.clear()
         try:
             self._handle = self._opened.newest(self.path)
         except TableNotFoundError:
@@ -148,6 +166,27 @@ class TableFilesOf:
         self._read = {file.path: self._read.get(file.path) or self.rows_of(file) for file in self.files}
         schema = self.definition.schema
         return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in self._read.values())])
+
+    def runs(self) -> Sequence[KeyRun]:
+        """Return the files whose rows count, with the bounds of their rows' keys; see `KpiTable.sorted_by`."""
+        if self._handle is not None and not self._runs and not self._is_void:
+            self._runs.extend(runs_of(self._handle, self.definition.sorted_by))
+        return self._runs
+
+    def recent_rows_of(self, file: FileEntry) -> pa.Table:
+        """Return a file's rows and columns as `rows_of` does; read the file only if it is not in memory."""
+        rows = self._recent.get(file.path)
+        if rows is None:
+            rows = self.rows_of(file)
+        self.keep(file.path, rows)
+        return rows
+
+    def keep(self, path: str, rows: pa.Table) -> None:
+        """Keep a file's rows in memory (columns as in `rows_of`), and forget the least recently used files."""
+        self._recent[path] = rows
+        self._recent.move_to_end(path)
+        while len(self._recent) > 1 and sum(map(len, self._recent.values())) > _RECENT_ROWS:
+            self._recent.popitem(last=False)
 
     def write(self, rows: pa.Table, partition: Mapping[str, str | None]) -> DataFile:
         """Write rows as a file that no commit names yet.

@@ -11,10 +11,11 @@ from gamelake.delta.comments import Comments
 
 # The lengths of the two longer activity windows, in days, including the day itself.
 WEEK, MONTH = 7, 30
-RETENTION_DAYS = (1, 7, 30)
+# The last day of a cohort; its first day is 0.
+LAST_COHORT_DAY = 365
+MONEY = pa.decimal128(38, 6)
 
 _DAY, _COUNT, _TEXT, _RATIO, _SET = pa.date32(), pa.int64(), pa.string(), pa.float64(), pa.binary()
-_MONEY = pa.decimal128(38, 6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class KpiTable:
     def path(self) -> str:
         """The table's path in the lakehouse."""
         return f"gold/{self.name}"
+
+    @property
+    def sorted_by(self) -> tuple[str, ...]:
+        """The key columns that the rows of a file are sorted by."""
+        return tuple(key for key in self.keys if key not in self.partition_by)
 
     @property
     def schema(self) -> pa.Schema:
@@ -80,6 +86,11 @@ PLAYER_SETS = KpiTable(
         "payers": (_SET, "players of the day who bought something"),
         "new": (_SET, "players of the day who were not active on an earlier day"),
         "ever": (_SET, "players who were active on the day or on an earlier one"),
+        "new_payers": (_SET, "payers of the day who bought nothing on an earlier day"),
+        "bookings": (
+            pa.list_(pa.field("element", MONEY)),
+            "what each payer of the day paid, in US dollars, in the order of the payers' numbers",
+        ),
     },
     partition_by=("event_date", "game_name"),
 )
@@ -93,7 +104,7 @@ DAILY = KpiTable(
         "game_name": _GAME_NAME,
         "events": (_COUNT, "number of events"),
         "purchases": (_COUNT, "purchases with a price"),
-        "bookings": (_MONEY, "total price of the purchases, in US dollars"),
+        "bookings": (MONEY, "total price of the purchases, in US dollars"),
         "active_players": (_COUNT, "different players of the day"),
         "payers": (_COUNT, "different players of the day who bought something"),
         "conversion": (_RATIO, "payers among the day's players"),
@@ -123,31 +134,32 @@ ACTIVE_PLAYERS = KpiTable(
 )
 
 
-def _after(days: int) -> str:
-    return "a day later" if days == 1 else f"{days} days later"
-
-
-RETENTION = KpiTable(
-    "kpi_retention",
-    "New players by their first day, and how many of them came back 1, 7 and 30 days later.",
-    ("cohort_date", "game_name"),
+COHORTS = KpiTable(
+    "kpi_cohorts",
+    "The players of each first day, and what they did on each day since, from day 0 to day 365.",
+    # The day is first, so that a change of today rewrites no row of an earlier day.
+    ("event_date", "game_name", "cohort_date"),
     {
-        "cohort_date": (_DAY, "the day that these players were first seen on"),
+        "event_date": (_DAY, f"{_EVENT_DATE[1]}. Each day up to today has a row, also without players of the cohort"),
         "game_name": _GAME_NAME,
-        "new_players": (_COUNT, "players who were first seen on the day"),
-        **{
-            f"day{n}_players": (_COUNT, f"how many of them played {_after(n)}; null until that day begins")
-            for n in RETENTION_DAYS
-        },
-        **{
-            f"day{n}_retention": (_RATIO, f"share of them who played {_after(n)}; provisional until that day is over")
-            for n in RETENTION_DAYS
-        },
+        "cohort_date": (_DAY, "the day that these players were first seen on"),
+        "day": (_COUNT, "days from cohort_date to event_date, 0 to 365"),
+        "new_players": (_COUNT, "players of the cohort: those who were first seen on cohort_date"),
+        "returned_players": (_COUNT, "how many of them played on event_date; 0 if none did"),
+        "returned_retention": (_RATIO, "share of them who played on event_date"),
+        "bookings": (MONEY, "what they paid on event_date, in US dollars; 0 if nothing"),
+        "cumulative_bookings": (MONEY, "what they paid from cohort_date to event_date, in US dollars"),
+        "ltv": (_RATIO, "lifetime value: cumulative_bookings for each player of the cohort, in US dollars"),
+        "new_payers": (_COUNT, "how many of them bought something for the first time on event_date"),
+        "payers": (_COUNT, "how many of them bought something from cohort_date to event_date"),
+        "conversion": (_RATIO, "share of them who bought something from cohort_date to event_date"),
+        "provisional_until": _PROVISIONAL_UNTIL,
     },
+    partition_by=("game_name",),
 )
 
 # In the order of their commits. The sets are last: their commit has the position up to which all tables were computed.
-ALL = (PLAYERS, DAILY, ACTIVE_PLAYERS, RETENTION, PLAYER_SETS)
+ALL = (PLAYERS, DAILY, ACTIVE_PLAYERS, COHORTS, PLAYER_SETS)
 
 # Increase this if all rows must be computed again for another reason than new columns or SQL.
 _REVISION = 1

@@ -1,5 +1,7 @@
 """KPIs, for game managers: the newest day, hour and cohorts, and how fresh the figures are."""
 
+from collections.abc import Sequence
+
 from grafana_foundation_sdk.models import units
 
 from monitoring.grafana.dashboards.shared import UP
@@ -20,6 +22,8 @@ from monitoring.grafana.panels import (
 from monitoring.grafana.promql import age, top
 
 _DOLLARS = units.Dollars
+# Those of the job's metrics: gamelake.observability.kpis.CURVE_DAYS.
+CURVE_DAYS = (1, 3, 7, 14, 30, 60, 90, 180, 365)
 _CHOSEN = '{title=~"$title"}'
 
 
@@ -30,6 +34,13 @@ def _of_titles(metric: str) -> str:
 
 def _active(window: str) -> str:
     return f'max by (title) (gamelake_kpi_active_players{{title=~"$title", window="{window}"}})'
+
+
+def _curve(metric: str, days: Sequence[int]) -> tuple[Query, ...]:
+    """One query for each day after the first one, in the order of the days."""
+    return tuple(
+        Query(f'avg(max by (title) ({metric}{{title=~"$title", after="{day}d"}}))', f"day {day}") for day in days
+    )
 
 
 def _mean_seconds(histogram: str) -> str:
@@ -145,25 +156,33 @@ _NOW = Row(
 )
 
 _STAY = Row(
-    "Do players return?",
+    "Do players return and pay?",
     (
         BarGauge(
-            title="Retention after 1, 7 and 30 days",
+            title="Retention curve",
             description=(
-                "Share of new players who returned on that day, over the selected games, of the newest cohorts."
+                "Share of new players who returned on exactly that day, of the newest cohort of each age; the mean "
+                "over the selected games. The table gold/kpi_cohorts has all days."
             ),
             unit=units.PercentUnit,
-            queries=(
-                Query(
-                    'avg by (after) (max by (title, after) (gamelake_kpi_retention_ratio{title=~"$title"}))',
-                    "after {{after}}",
-                ),
+            width=8,
+            queries=_curve("gamelake_kpi_retention_ratio", CURVE_DAYS),
+        ),
+        BarGauge(
+            title="Lifetime value",
+            description=(
+                "Bookings of new players up to that day for each of them (LTV), of the newest cohort of each age; the "
+                "mean over the selected games. The table gold/kpi_cohorts has all days."
             ),
+            unit=_DOLLARS,
+            width=8,
+            queries=_curve("gamelake_kpi_ltv", (0, *CURVE_DAYS)),
         ),
         BarGauge(
             title="Session duration",
             description="Quantiles of the newest day's sessions, each the mean over the selected games.",
             unit=DURATION,
+            width=8,
             queries=(
                 Query(
                     'avg by (quantile) (max by (title, quantile) (gamelake_kpi_session_seconds{title=~"$title"}))',

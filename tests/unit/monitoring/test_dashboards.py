@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from gamelake.observability.kpis import CURVE_DAYS
 from gamelake.observability.metrics.declared import declarations
 from monitoring.addresses import runbook_url
-from monitoring.grafana.dashboards import PAGES
+from monitoring.grafana.dashboards import PAGES, kpis
 from monitoring.grafana.drawing import built_panel
 from monitoring.grafana.files import GENERATED, generated
 from monitoring.grafana.page import Page, Row
@@ -58,6 +59,10 @@ def test_the_committed_json_is_what_the_code_makes() -> None:
 
 def test_the_pages_keep_the_addresses_that_alerts_link_to() -> None:
     assert {page.uid for page in PAGES} == UIDS
+
+
+def test_the_curves_of_cohorts_have_the_days_that_the_job_shows() -> None:
+    assert kpis.CURVE_DAYS == CURVE_DAYS
 
 
 @pytest.mark.parametrize(("page", "panel"), EVERY_PANEL)

@@ -68,6 +68,7 @@ def test_the_newest_day_and_hour_are_shown(shown: Shown) -> None:
     assert shown.value("gamelake_kpi_new_players") == 1
     assert shown.value("gamelake_kpi_conversion_ratio") == 1 / 3
     assert shown.value("gamelake_kpi_retention_ratio", after="1d") == 0.5
+    assert shown.value("gamelake_kpi_ltv", after="1d") == 4.99 / 4
     assert shown.registry.get_sample_value("gamelake_kpi_newest_hour_timestamp_seconds") == (
         (BEGINNING + DAY + HOUR).timestamp()
     )

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.gold import runs
+from gamelake.serving.kpis import cohorts
 from tests.support.silver_events import BEGINNING, Event, Silver
 from tests.unit.properties import examples
 from tests.unit.serving.kpis.kpi_lake import KpiLake
@@ -81,12 +82,16 @@ class Histories(RuleBasedStateMachine):
     def silver_is_compacted(self) -> None:
         self.silver.optimize.compact()
 
-    @rule(table=st.sampled_from(["all_player_days", "all_sessions", "kpi_hourly", "kpi_players", "kpi_player_sets"]))
+    @rule(
+        table=st.sampled_from(
+            ["all_player_days", "all_sessions", "kpi_hourly", "kpi_cohorts", "kpi_players", "kpi_player_sets"]
+        )
+    )
     def a_table_is_compacted_by_another_process(self, table: str) -> None:
         if DeltaTable.is_deltatable(str(self.lake.silver.folder / "gold" / table)):
             DeltaTable(self.lake.silver.folder / "gold" / table).optimize.compact()
 
-    @rule(table=st.sampled_from(["all_player_days", "kpi_daily", "kpi_players", "kpi_player_sets"]))
+    @rule(table=st.sampled_from(["all_player_days", "kpi_cohorts", "kpi_daily", "kpi_players", "kpi_player_sets"]))
     def a_table_is_changed_by_another_process(self, table: str) -> None:
         if DeltaTable.is_deltatable(str(self.lake.silver.folder / "gold" / table)):
             DeltaTable(self.lake.silver.folder / "gold" / table).delete("game_name = 'Archery'")
@@ -125,4 +130,5 @@ class Histories(RuleBasedStateMachine):
 @pytest.mark.parametrize("rows_per_run", [2, runs.ROWS_PER_RUN])
 def test_key_figures_equal_silver_after_any_history(rows_per_run: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "ROWS_PER_RUN", rows_per_run)
+    monkeypatch.setattr(cohorts, "_ROWS_PER_FILE", rows_per_run)
     run_state_machine_as_test(Histories, settings=settings(examples(10), stateful_step_count=8))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from unittest.mock import patch
 
@@ -13,11 +14,13 @@ from gamelake.delta.comments import uncommented
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS
+from gamelake.serving.kpis import cohorts
 from gamelake.serving.kpis import tables as kpi
-from gamelake.serving.kpis.figures import GameKpis, TableChange
+from gamelake.serving.kpis.figures import GameChange, GameKpis
 from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.kpis.sets import DaySets
 from gamelake.serving.kpis.sources import PLAYER_DAYS, SOURCES
+from gamelake.serving.kpis.tables import MONEY
 from tests.support.silver_events import BEGINNING, Event, Silver, some_events
 from tests.unit.serving.kpis.kpi_lake import KpiLake
 
@@ -39,6 +42,11 @@ def sets_of(lake: KpiLake, day: datetime, game: str = "Archery") -> DaySets:
     rows = lake.silver.table("gold/kpi_player_sets").to_pylist()
     (row,) = [row for row in rows if (row["event_date"], row["game_name"]) == (day.date(), game)]
     return DaySets.read(pa.Table.from_pylist([row]))
+
+
+def of_day(lake: KpiLake, day: int, *columns: str) -> list[tuple[object, ...]]:
+    """Return some columns of the cohorts' rows of one day, in order."""
+    return [tuple(row) for number, *row in lake.figures("kpi_cohorts", "day", *columns) if number == day]
 
 
 def test_events_in_any_order_give_what_silver_says(lake: KpiLake) -> None:
@@ -94,6 +102,7 @@ def test_more_players_than_were_sampled_before_are_counted_one_by_one(lake: KpiL
             "gamer_id": pa.array([f"player {n + day * 50_000}" for day in range(days) for n in range(players)]),
             "event_count": pa.repeat(pa.scalar(1), players * days),
             "purchase_count": pa.array([int(n % 3 == 0) for _ in range(days) for n in range(players)]),
+            "bookings": pa.array([Decimal(n % 3 == 0) for _ in range(days) for n in range(players)], MONEY),
         }
     )
     write_deltalake(lake.silver.folder / PLAYER_DAYS.path, rows)
@@ -102,9 +111,12 @@ def test_more_players_than_were_sampled_before_are_counted_one_by_one(lake: KpiL
 
     active = lake.figures("kpi_active_players", "dau", "wau", "mau")
     assert active == [(150_000, 150_000, 150_000), (150_000, 200_000, 200_000), (150_000, 250_000, 250_000)]
-    assert lake.figures("kpi_retention", "new_players", "day1_players") == [
-        (150_000, 100_000), (50_000, 0), (50_000, 50_000)
-    ]  # fmt: skip
+    figures = ("new_players", "returned_players", "payers", "cumulative_bookings")
+    assert of_day(lake, 1, *figures) == [
+        (150_000, 100_000, 83_334, 83_334),
+        (50_000, 0, 16_666, 16_666),
+        (50_000, 50_000, 33_333, 33_333),
+    ]
     assert len(sets_of(lake, BEGINNING).payers) == 50_000
 
 
@@ -130,7 +142,7 @@ def test_an_erasure_takes_a_player_out_of_the_sets_and_of_the_figures_of_the_pas
     for day in (0, 1, 20):
         found = sets_of(lake, BEGINNING + day * DAY)
         assert not any(bob in each for each in (found.active, found.payers, found.new, found.ever))
-    assert lake.figures("kpi_retention", "new_players", "day1_retention") == [(1, 1.0)]
+    assert of_day(lake, 1, "new_players", "returned_retention") == [(1, 1.0)]
     lake.check()
 
 
@@ -150,7 +162,7 @@ def test_a_game_whose_figures_fail_keeps_its_rows_and_holds_up_no_other(lake: Kp
     lake.take([Event(at=BEGINNING, game=game) for game in games])
     compute = GameKpis.compute
 
-    def broken(figures: GameKpis, *arguments: object) -> list[TableChange]:
+    def broken(figures: GameKpis, *arguments: object) -> GameChange:
         if figures.game == "Bingo":
             raise ValueError("broken")
         return compute(figures, *arguments)  # type: ignore[arg-type] # whatever it was called with
@@ -179,15 +191,16 @@ def test_an_outage_is_no_games_failure(lake: KpiLake) -> None:
     lake.check()
 
 
-def test_retention_is_known_once_its_day_begins_though_no_player_comes(lake: KpiLake) -> None:
+def test_a_cohort_has_a_row_once_its_day_begins_though_no_player_comes(lake: KpiLake) -> None:
     lake.today = (BEGINNING + 6 * DAY).date()
     lake.take([Event(at=BEGINNING), Event(at=BEGINNING, gamer="bob"), Event(at=BEGINNING + DAY)])
-    assert lake.figures("kpi_retention", "day1_players", "day7_players") == [(1, None)]
+    assert of_day(lake, 1, "returned_players", "new_players") == [(1, 2)]
+    assert of_day(lake, 7, "returned_players") == []
 
     lake.today += DAY
     lake.run()
 
-    assert lake.figures("kpi_retention", "day1_players", "day7_players", "day7_retention") == [(1, 0, 0.0)]
+    assert of_day(lake, 7, "returned_players", "returned_retention") == [(0, 0.0)]
     lake.check()
 
 
@@ -203,11 +216,65 @@ def test_a_game_whose_figures_fail_as_a_day_begins_gets_its_retention_later(lake
     lake.check()
 
 
+def test_the_first_purchase_of_a_player_moves_to_the_next_one_beyond_other_changed_days(lake: KpiLake) -> None:
+    bought = [
+        Event(at=BEGINNING + day * DAY, gamer=gamer, name="purchase", amount=float(day))
+        for day, gamer in ((1, "ann"), (3, "bob"), (5, "ann"), (6, "ann"))
+    ]
+    lake.take([Event(at=BEGINNING, gamer="ann"), Event(at=BEGINNING, gamer="bob"), *bought])
+    assert [len(sets_of(lake, BEGINNING + day * DAY).new_payers) for day in (1, 3, 5, 6)] == [1, 1, 0, 0]
+
+    DeltaTable(lake.silver.folder / SILVER_EVENTS).delete("event_date = '2026-06-02'")
+    lake.take([replace(bought[1], amount=4.0)])
+
+    assert [len(sets_of(lake, BEGINNING + day * DAY).new_payers) for day in (3, 5, 6)] == [1, 1, 0]
+    assert of_day(lake, 6, "bookings", "cumulative_bookings", "ltv", "payers") == [(6, 18, 9.0, 2)]
+    lake.check()
+
+
+def test_a_player_who_turns_out_to_be_older_takes_the_bookings_to_the_older_cohort(lake: KpiLake) -> None:
+    bought = Event(at=BEGINNING + 2 * DAY, gamer="ann", name="purchase", amount=5.0)
+    lake.take([Event(at=BEGINNING, gamer="bob"), Event(at=BEGINNING + DAY, gamer="ann"), bought])
+
+    lake.take([Event(at=BEGINNING, gamer="ann", taken_in=BEGINNING + 3 * DAY)])
+
+    assert of_day(lake, 2, "cohort_date", "new_players", "bookings") == [(BEGINNING.date(), 2, 5)]
+    lake.check()
+
+
+def test_a_cohort_ends_with_day_365(lake: KpiLake) -> None:
+    lake.today = (BEGINNING + 400 * DAY).date()
+
+    lake.take([Event(at=BEGINNING + day * DAY) for day in (0, 365, 366)])
+
+    last = lake.figures("kpi_cohorts", "day", "returned_players")[-1]
+    assert (len(lake.rows("kpi_cohorts")), last) == (366, (99, 0))
+    assert of_day(lake, 365, "returned_players") == [(1,)]
+    lake.check()
+
+
+def test_a_change_of_the_newest_day_rewrites_no_file_of_older_ones(
+    lake: KpiLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cohorts, "_ROWS_PER_FILE", 50)
+    lake.today = (BEGINNING + 20 * DAY).date()
+    lake.take([Event(at=BEGINNING + day * DAY, gamer=f"g{day}") for day in range(21)])
+    before = set(DeltaTable(lake.silver.folder / "gold/kpi_cohorts").file_uris())
+
+    lake.take([Event(at=BEGINNING + 20 * DAY, gamer="g0", name="purchase", amount=5.0)])
+
+    after = set(DeltaTable(lake.silver.folder / "gold/kpi_cohorts").file_uris())
+    assert (len(before - after), len(before & after)) == (1, len(before) - 1)
+    assert len(before) > 3
+    lake.check()
+
+
 def test_a_day_is_provisional_for_three_hours_after_its_end(lake: KpiLake) -> None:
     lake.take([Event(at=BEGINNING + 5 * HOUR)])
 
     for table in ("kpi_daily", "kpi_active_players"):
         assert lake.figures(table, "provisional_until") == [(BEGINNING + 27 * HOUR,)]
+    assert of_day(lake, 1, "provisional_until") == [(BEGINNING + 51 * HOUR,)]
     assert lake.figures("kpi_hourly", "provisional_until") == [(BEGINNING + 9 * HOUR,)]
 
 
