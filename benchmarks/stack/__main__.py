@@ -72,11 +72,7 @@ BENCHMARK = Benchmark(
     is_partial=lambda settings: settings.seconds < StackSettings().seconds,
     report=Report(
         page=(circumstances("all containers and the simulator shared them"), goals_table(GOALS)),
-        appendix=(
-            subjects_table(throughput.SUSTAINED, "load"),
-            subjects_table(visibility.AGE, "age of an event"),
-            subjects_table(CPU, "service"),
-        ),
+        appendix=(subjects_table(throughput.SUSTAINED, "load"), subjects_table(visibility.AGE, "age of an event")),
     ),
 )
 

@@ -1,9 +1,9 @@
 ------------------------------ MODULE Ingestion ------------------------------
 (* How the streams of Gamelake decide batches and commit them to several Delta tables.                             *)
 (*                                                                                                                 *)
-(* Each action is one operation on the object store, by one driver; README.md has the function of the code for     *)
-(* each. A stall is a driver that takes no step for a while, so none is modelled by itself. A reply that is lost   *)
-(* ends the driver: a crash after the operation. A request of a dead driver may still arrive: `late`.              *)
+(* Each action is one operation on the object store, by one driver. The comment above `Step` has its function in   *)
+(* the code. A stall is a driver that takes no step for a while, so none is modelled by itself. A lost reply ends  *)
+(* the driver: a crash after the operation. A request of a dead driver may still arrive: `late`.                   *)
 (*                                                                                                                 *)
 (* The log of a table as objects that are put if absent, and commits that read the newest version and put the next *)
 (* one, follow J. Vanlightly, "Delta Lake", github.com/Vanlightly/table-formats-tlaplus (2024, MIT).               *)
@@ -344,6 +344,21 @@ Init ==
   /\ driver = [d \in Drivers |-> Down]
   /\ crashes = 0
 
+(* The functions of the code:
+   Finish, FinishAgain: finish_last_batch, prepare in gamelake/streaming/driver/runner.py
+   Open, Rebuild, AddGeneration: Stream.open, Stream.rebuild in gamelake/streaming/driver/stream.py
+   Plan: CheckpointFolder.planned in gamelake/streaming/driver/checkpoint.py
+   Check: FanOut._find in gamelake/streaming/driver/batch.py
+   Refresh, Verify: ConcurrentStream.refresh, ConcurrentStream.is_clear in gamelake/streaming/dedup/cross_source.py
+   Decide: FanOut._decide in gamelake/streaming/driver/batch.py
+   FollowList, FollowRead, FollowAgain, Complete: SettleRecords.follow in gamelake/ledger/settle_records.py
+   Record, PutRecord, CheckRecord, Withdraw, CleanUp: SettleRecords.add in gamelake/ledger/settle_records.py
+   Settle: FanOut._settle in gamelake/streaming/driver/batch.py
+   ReadHead: DeltaTables._append_once in gamelake/delta/tables.py
+   AppendEntry: TableHead.put in gamelake/delta/appends.py
+   Mark: CheckpointFolder.is_committed in gamelake/streaming/driver/checkpoint.py
+   Restart: FanOut._check_ours in gamelake/streaming/driver/batch.py
+*)
 Step(d) ==
   \/ Finish(d) \/ Open(d) \/ Rebuild(d) \/ AddGeneration(d) \/ FinishAgain(d)
   \/ Plan(d) \/ Check(d) \/ Refresh(d) \/ Decide(d)

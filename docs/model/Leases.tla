@@ -1,9 +1,10 @@
 -------------------------------- MODULE Leases --------------------------------
 (* How processes take a lease by numbered claims, and how a new holder keeps its predecessor from changing a table. *)
 (*                                                                                                                  *)
-(* Each action is one operation on the object store, by one process; README.md has the function of the code for     *)
-(* each. Time is not modelled: any process may find at any moment that the holder gave no sign of life for long      *)
-(* enough, so a holder may be dead, stalled or well, and may learn late or never that it was replaced.              *)
+(* Each action is one operation on the object store, by one process. The comment above `Step` has its function in   *)
+(* the code; `Plan` reads a version, as a compaction does. Time is not modelled: any process may find at any moment *)
+(* that the holder gave no sign of life for long enough, so a holder may be dead, stalled or well, and may learn    *)
+(* late or never that it was replaced.                                                                              *)
 EXTENDS Integers, Sequences, FiniteSets, TLC
 
 CONSTANTS
@@ -188,6 +189,14 @@ Init ==
   /\ holders = <<>>
   /\ began = <<>>
 
+(* The functions of the code:
+   Look, Claim, CheckClaim: Lease._wait_for_former, Lease._withdraw_if_stale in gamelake/objects/leases.py
+   Release: Lease.__exit__ in gamelake/objects/leases.py
+   ReadFence, PutFence: _fence in gamelake/delta/rewrites.py
+   Commit, Require: commit_rewrite in gamelake/delta/rewrites.py
+   CleanUp: Lease._clean_up in gamelake/objects/leases.py
+   Withdraw: Lease._withdraw_if_stale in gamelake/objects/leases.py
+*)
 Step(p) ==
   \/ Look(p) \/ Claim(p) \/ CheckClaim(p) \/ Withdraw(p) \/ ReadFence(p) \/ PutFence(p)
   \/ Plan(p) \/ Require(p) \/ Commit(p) \/ Release(p) \/ CleanUp(p)

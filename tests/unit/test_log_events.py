@@ -11,22 +11,18 @@ LEVELS = {"info": "info", "warning": "warning", "error": "error", "exception": "
 TITLES = {"Errors": "error", "Warnings": "warning", "Information": "info"}
 # Keys of every line, and what chooses how a line is rendered.
 RESERVED = {"time", "level", "logger", "event", "exception", "message"}
-# Fields that any event may have: the page explains them once.
-COMMON = {"action", "error", "reason", "seconds"}
 SDK = ROOT / "services" / "sdk"
 _NAME = re.compile(r"[a-z]+(_[a-z]+)+")
-_ROW = re.compile(r"^\| `([a-z_]+)` \|([^|]*)\| ([^|]+) \|$", re.MULTILINE)
-_NAMED = re.compile(r"`([a-z]+(?:_[a-z]+)+)`(?:\s+\(([^)]*)\))?(?=[;.])")
-_OTHER_LEVEL = re.compile(r"\bor (info|warning)")
+_ROW = re.compile(r"^\| `([a-z_]+)` \| ([^|]+) \|$", re.MULTILINE)
+_NAMED = re.compile(r"`([a-z]+(?:_[a-z]+)+)`(?=[,.])")
+_OTHER_LEVEL = {"; or information |": "info", "; or a warning |": "warning"}
 
 
 @dataclass
 class Event:
-    """An event of the code: all its levels and fields; `others`: a line has fields that only a run shows."""
+    """An event of the code, with all its levels."""
 
     levels: set[str] = field(default_factory=set)
-    fields: set[str] = field(default_factory=set)
-    others: bool = False
 
 
 def modules() -> Iterator[Path]:
@@ -64,20 +60,19 @@ def events_of_the_code() -> dict[str, Event]:
             assert isinstance(call.func, ast.Attribute)
             event = found.setdefault(str(call.args[0].value), Event())
             event.levels.add(LEVELS[call.func.attr])
-            event.fields |= {each.arg for each in call.keywords if each.arg} - {"exc_info"}
-            event.others |= any(each.arg is None for each in call.keywords)
     return found
 
 
-def rows() -> list[tuple[str, set[str], str, str]]:
-    """The page's events with their levels: the one of the table, and others that the row names."""
+def rows() -> list[tuple[str, set[str], str]]:
+    """The page's events with their levels: the one of the table, and another that the row names."""
     page = (ROOT / "docs" / "reference" / "log-events.md").read_text(encoding="utf-8")
     found = []
     for title, level in TITLES.items():
-        table, _, others = page.split(f"### {title}\n")[1].split("\n##")[0].partition("\nAlso,")
-        for name, fields, meaning in _ROW.findall(table):
-            found.append((name, {level, *_OTHER_LEVEL.findall(fields)}, fields, meaning))
-        found += [(name, {level}, fields, "its name says it") for name, fields in _NAMED.findall(others)]
+        table, _, others = page.split(f"### {title}\n")[1].split("\n##")[0].partition("\nAlso:")
+        for name, meaning in _ROW.findall(table):
+            also = {other for text, other in _OTHER_LEVEL.items() if f"{meaning} |".endswith(text)}
+            found.append((name, {level, *also}, meaning))
+        found += [(name, {level}, "its name says it") for name in _NAMED.findall(others)]
     return found
 
 
@@ -114,11 +109,8 @@ def test_every_event_is_documented_and_the_reverse() -> None:
     assert sorted(names) == sorted(events_of_the_code())
 
 
-def test_an_events_levels_and_fields_are_those_of_the_page() -> None:
+def test_an_events_levels_are_those_of_the_page() -> None:
     events = events_of_the_code()
-    for name, levels, fields, meaning in rows():
-        event, documented = events[name], set(re.findall(r"`(\w+)`", fields))
-        assert levels == event.levels, name
-        assert documented >= event.fields - COMMON, name
-        assert event.others or documented == event.fields - COMMON, name
+    for name, levels, meaning in rows():
+        assert levels == events[name].levels, name
         assert meaning.strip(), name

@@ -80,7 +80,7 @@ def test_a_check_sees_its_arguments_as_they_are(container: Container) -> None:
 
 
 def test_a_service_that_starts_is_healthy_as_soon_as_it_responds(container: Container, tmp_path: Path) -> None:
-    responds_at_the_second_time = f"[ -f {tmp_path}/asked ] || {{ touch {tmp_path}/asked; false; }}"
+    responds_at_the_second_time = f"[ -f '{tmp_path}/asked' ] || {{ touch '{tmp_path}/asked'; false; }}"
 
     assert container.check("sh", "-c", responds_at_the_second_time, HEALTHCHECK_PAUSE="60") == 0
 
@@ -89,7 +89,7 @@ def test_a_healthy_service_is_asked_once_after_the_pause(container: Container, t
     container.check("true")
     started = time.monotonic()
 
-    assert container.check("sh", "-c", f"echo asked >>{tmp_path}/asked; false", HEALTHCHECK_PAUSE="2") == 1
+    assert container.check("sh", "-c", f"echo asked >>'{tmp_path}/asked'; false", HEALTHCHECK_PAUSE="2") == 1
 
     assert time.monotonic() - started >= 2
     assert (tmp_path / "asked").read_text() == "asked\n"

@@ -1,4 +1,13 @@
-"""No expression of a rule has one of the patterns that keep an alert from firing, or let it fire wrongly."""
+"""No expression of a rule has one of the patterns that keep an alert from firing, or let it fire wrongly.
+
+- `increase(x[1h])` alone is 0 for a counter raised before its process' first scrape: use the counter itself where the
+  process is younger.
+- `rate(...)` without `for` misses the same, for one scrape.
+- `up == 0` alone: a target that is gone has no `up`. Use `up or 0 * max_over_time(up[1d])`.
+- An age that starts at 0 fires at each start: use the process' start, or a time that outlives the process.
+- An aggregation without `namespace` lets releases mask each other: use `by (namespace, ...)`, and `equal: [namespace]`
+  for inhibitions.
+"""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""promtool checks the configuration, the rules, their tests, and the panels' queries."""
+"""promtool checks the configuration, the rules, their tests, and the queries of panels and runbooks."""
 
 import json
 import re
@@ -13,6 +13,7 @@ import yaml
 
 from monitoring.grafana.files import GENERATED
 from tests.unit.monitoring.rules import MONITORING, RULE_FILES, RULE_TESTS
+from tests.unit.monitoring.test_runbooks import RUNBOOKS, commands
 
 
 @pytest.fixture
@@ -23,6 +24,18 @@ def promtool(missing_service: Callable[[str], NoReturn]) -> str:
 def run(*command: str | Path) -> None:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def check_queries(asked: list[str], promtool: str, tmp_path: Path) -> None:
+    """Have promtool parse queries, as rules of a file."""
+    rules = [
+        {"record": f"asked:{number}", "expr": text.replace("$__rate_interval", "1m").replace("$__range", "1h")}
+        for number, text in enumerate(asked)
+    ]
+    as_rules = tmp_path / "asked.yml"
+    as_rules.write_text(yaml.safe_dump({"groups": [{"name": "asked", "rules": rules}]}), encoding="utf-8")
+
+    run(promtool, "check", "rules", as_rules)
 
 
 @pytest.mark.parametrize("file", RULE_TESTS, ids=lambda file: file.name)
@@ -47,11 +60,11 @@ def test_prometheus_takes_its_configuration_and_every_rule(promtool: str, tmp_pa
 def test_every_query_of_a_panel_can_be_parsed(file: Path, promtool: str, tmp_path: Path) -> None:
     panels = json.loads(file.read_text(encoding="utf-8"))["panels"]
     asked = [target["expr"] for panel in panels for target in panel.get("targets", ())]
-    rules = [
-        {"record": f"panels:{number}", "expr": text.replace("$__rate_interval", "1m").replace("$__range", "1h")}
-        for number, text in enumerate(asked)
-    ]
-    as_rules = tmp_path / "panels.yml"
-    as_rules.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
+    check_queries(asked, promtool, tmp_path)
 
-    run(promtool, "check", "rules", as_rules)
+
+def test_every_query_of_a_runbook_can_be_parsed(promtool: str, tmp_path: Path) -> None:
+    asked = [words[1] for path in RUNBOOKS for words in commands(path) if words[0] == "compose/promql.sh"]
+
+    assert asked
+    check_queries(asked, promtool, tmp_path)
