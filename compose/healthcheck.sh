@@ -7,7 +7,7 @@ set -u
 # Tests override these. Only as a container's own program the script may end process 1.
 folder="${HEALTHCHECK_FOLDER:-/tmp}" process="${HEALTHCHECK_PROCESS:-}"
 if [ "$0" = /usr/local/bin/healthcheck ]; then process=1; fi
-# Of about ten seconds each: two minutes, and 15 minutes for a start.
+# A check takes about ten seconds, so this is two minutes, and 15 minutes for a start.
 most="${HEALTHCHECK_MOST:-12}" most_at_start="${HEALTHCHECK_MOST_AT_START:-90}"
 # /tmp is empty at each start.
 passed="$folder/healthcheck.passed" failed="$folder/healthcheck.failed"

@@ -18,7 +18,7 @@ def build_again() -> str:
 
 
 def test_building_the_images_again_runs_no_step_and_is_left_out_while_nothing_changes() -> None:
-    # What tells that nothing has changed.
+    # Without this file the script asks the engine for every image.
     (IMAGES / "inputs").unlink()
     build_again()
     logs = "".join(path.read_text() for path in IMAGES.glob("*.log"))

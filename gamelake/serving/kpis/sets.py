@@ -41,7 +41,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class EarlierPlayers:
     """The players before a day.
 
     Attributes:
@@ -72,7 +72,7 @@ class DaySets:
     new_payers: BitMap
 
     @classmethod
-    def of(cls, played: Played, known: Known) -> "DaySets":
+    def of(cls, played: Played, known: EarlierPlayers) -> "DaySets":
         """Build the sets of a day from its players and those of the days before."""
         made = cls(played, played.active - known.ever, known.ever | played.active, played.payers - known.payers)
         # Players are numbered as they appear, so that `new` and `ever` are runs of numbers.
@@ -120,7 +120,7 @@ def _read(rows: pa.Table, name: str) -> BitMap:
 
 
 _NO_PLAYERS = Played(BitMap(), BitMap(), pa.array([], MONEY))
-EMPTY = DaySets.of(_NO_PLAYERS, Known())
+EMPTY = DaySets.of(_NO_PLAYERS, EarlierPlayers())
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,14 +277,14 @@ class GameSets:
             until = days[place + 1] if place + 1 < len(days) else date.max
             unsettled = self._carry_on(day, until, known).unsettled
 
-    def _before(self, day: date, unsettled: BitMap) -> Known:
+    def _before(self, day: date, unsettled: BitMap) -> EarlierPlayers:
         """Return the players before a day."""
         earlier = sorted(each for each in self._files if each < day)
         ever = self.of(earlier[-1]).ever if earlier else BitMap()
         payers = [each.payers for each in self.sets.newcomers(self._files[each] for each in earlier)]
-        return Known(ever, BitMap.union(*payers) if payers else BitMap(), unsettled)
+        return EarlierPlayers(ever, BitMap.union(*payers) if payers else BitMap(), unsettled)
 
-    def _carry_on(self, after: date, until: date, known: Known) -> Known:
+    def _carry_on(self, after: date, until: date, known: EarlierPlayers) -> EarlierPlayers:
         """Update the days between two changed ones, until one is reached that the first no longer affects."""
         for day in sorted(each for each in self._files if after < each < until):
             sets = self.of(day)
@@ -294,7 +294,7 @@ class GameSets:
             known = self._put(day, sets.played, known)
         return known
 
-    def _put(self, day: date, played: Played, known: Known) -> Known:
+    def _put(self, day: date, played: Played, known: EarlierPlayers) -> EarlierPlayers:
         """Replace a day's sets; return the players before the day after it."""
         old, made = self.of(day), DaySets.of(played, known)
         if made != old:
@@ -306,7 +306,7 @@ class GameSets:
                 self.changed.add(day)
             self._replace(day, made)
         unsettled = (known.unsettled | (old.new_payers ^ made.new_payers)) - (old.payers & made.payers)
-        return Known(made.ever, known.payers | made.payers, unsettled)
+        return EarlierPlayers(made.ever, known.payers | made.payers, unsettled)
 
     def _replace(self, day: date, sets: DaySets) -> None:
         former, uncommitted = self._files.pop(day, None), self.written.pop(day, None)
