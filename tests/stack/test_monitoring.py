@@ -48,6 +48,7 @@ MAY_BE_EMPTY = {("gamelake-lag", "Queries", "Behind since"): "a query that is be
 NOT_EMITTED_HERE = {
     "gamelake_ingest_quota_used_ratio": "a key with a quota",
     "gamelake_kpi_retention_ratio": "players of the day before",
+    "gamelake_kpi_ltv": "players of the day before",
     "gamelake_live_ops_observed_ratio": "an hour of events, from which the next is expected",
     "gamelake_quality_rows_unevaluated_total": "a column of a type that a rule can't judge",
     "gamelake_quality_rows_dropped_total": "a rule that drops rows, and there is none",
