@@ -8,11 +8,9 @@ set -u
 folder="${HEALTHCHECK_FOLDER:-/tmp}" process="${HEALTHCHECK_PROCESS:-}"
 if [ "$0" = /usr/local/bin/healthcheck ]; then process=1; fi
 # A check takes about ten seconds, so this is two minutes, and 15 minutes for a start.
-most="${HEALTHCHECK_MOST:-12}" most_at_start="${HEALTHCHECK_MOST_AT_START:-90}"
+pause="${HEALTHCHECK_PAUSE:-9}" most="${HEALTHCHECK_MOST:-12}" most_at_start="${HEALTHCHECK_MOST_AT_START:-90}"
 # /tmp is empty at each start.
 passed="$folder/healthcheck.passed" failed="$folder/healthcheck.failed"
-
-pause="${HEALTHCHECK_PAUSE:-9}"
 
 passes() {
   if [ -f "$passed" ]; then

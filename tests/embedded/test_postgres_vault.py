@@ -195,7 +195,7 @@ def test_a_destruction_that_failed_does_not_hinder_the_next_one_although_its_con
 
 
 class LingeringConnections(Connections):
-    """Closes its connections late, as a busy server notices the end of one late."""
+    """Closes its connections late, because a busy server notices closed connections late."""
 
     def __init__(self, access: VaultAccess) -> None:
         super().__init__(access)

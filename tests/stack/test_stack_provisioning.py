@@ -228,9 +228,8 @@ def test_the_stack_is_as_its_files_declare(stack: Stack, one_shot: str) -> None:
 def test_every_one_shot_of_the_stack_has_ended_well(stack: Stack) -> None:
     ended = json.loads(f"[{','.join(stack.compose('ps', '--all', '--format', 'json').splitlines())}]")
 
-    every = (*ONE_SHOTS, "await-spark-master")
-    codes = {each["Service"]: each["ExitCode"] for each in ended if each["Service"] in every}
-    assert codes == dict.fromkeys(every, 0)
+    codes = {each["Service"]: each["ExitCode"] for each in ended if each["Service"] in ONE_SHOTS}
+    assert codes == dict.fromkeys(ONE_SHOTS, 0)
 
 
 def test_the_registry_is_read_by_all_and_changed_with_its_writers_password_only(stack: Stack) -> None:

@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, sync_playwright
 
 PHONE, TABLET, DESKTOP = (390, 844), (820, 1180), (1440, 900)
-# Tables of which the reader of a screen sees only a part.
+# Tables that are wider than their part of the screen.
 _SCROLLED = """
   [...document.querySelectorAll(".scroll")].filter(region => region.scrollWidth > region.clientWidth)
     .map(region => region.getAttribute("aria-label"))

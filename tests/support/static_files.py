@@ -1,4 +1,4 @@
-"""Serves a folder's files, as a web server does, to a browser on this machine."""
+"""Serves the files of a folder over HTTP to a browser on this machine."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -43,7 +43,7 @@ def destroy(connections: Connections, last: int) -> bool:
 
 @contextmanager
 def _lock(connection: Connection) -> Iterator[bool]:
-    """Hold the lock; whether it was free.
+    """Take the lock if it is free, and yield True if it was.
 
     It is released before the connection is closed: the server notices a closed connection only later, and until then
     another attempt would find the lock taken.

@@ -68,17 +68,8 @@ def test_a_long_running_service_depends_on_every_one_shot(mix: tuple[Service, ..
     assert {service.name for service in mix if service.is_one_shot} - adopted == set()
 
 
-# They ask Trino and Prometheus again and again, so they need no other service to start.
-ASK_AGAIN = {"catalog", "portal"}
-
-
-def test_services_that_do_not_ask_again_depend_on_health_or_success(mix: tuple[Service, ...]) -> None:
-    conditions = {
-        condition
-        for service in mix
-        if service.runs_on and service.name not in ASK_AGAIN
-        for condition in service.waits_for.values()
-    }
+def test_services_depend_on_health_or_success_and_never_on_a_mere_start(mix: tuple[Service, ...]) -> None:
+    conditions = {condition for service in mix if service.runs_on for condition in service.waits_for.values()}
 
     assert conditions <= {"service_healthy", "service_completed_successfully"}
 
