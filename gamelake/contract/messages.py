@@ -19,6 +19,10 @@ class MappedColumn(StrEnum):
     PLATFORM = "platform"
     APP_VERSION = "app_version"
     AMOUNT = "amount"
+    COUNTRY = "country"
+    CURRENCY = "currency"
+    PRICE_MICROS = "price_micros"
+    ORDER_ID = "order_id"
     INGEST_TIME = "ingest_time"
     EVENT_ID = "event_id"
 

@@ -1,5 +1,7 @@
 """Silver: events with their fields as columns, those that queries filter by first."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +24,10 @@ COMMON_SCHEMA = pa.schema(
         pa.field("platform", pa.string()),
         pa.field("app_version", pa.string()),
         pa.field("amount", pa.float64()),
+        pa.field("country", pa.string()),
+        pa.field("currency", pa.string()),
+        pa.field("price_micros", pa.int64()),
+        pa.field("order_id", pa.string()),
         pa.field("ingest_time", MICROSECONDS_UTC),
         pa.field("kafka_partition", pa.int64()),
         pa.field("kafka_offset", pa.int64()),
@@ -29,6 +35,14 @@ COMMON_SCHEMA = pa.schema(
     ]
 )
 REQUIRED = ("event_time", "game_name")
+# What messages have in these fields of structs, the first of them that is set, becomes a common column.
+NESTED_COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "currency": (("purchase", "currency"), ("ad", "currency")),
+    "price_micros": (("purchase", "price_micros"), ("ad", "revenue_micros")),
+    "order_id": (("purchase", "order_id"),),
+}
+# A message may have a field of this name with another meaning: then it is not the common column.
+_OPTIONAL = frozenset({"country", *NESTED_COLUMNS})
 # In Protobuf a text that was not sent is empty. An empty title is a reason for a dead letter, and stays.
 _EMPTY_IS_NULL = frozenset(field.name for field in COMMON_SCHEMA if pa.types.is_string(field.type)) - {"game_name"}
 # Values that hardly repeat: their dictionary would be as long as the column.
@@ -99,7 +113,8 @@ def _check(schema: pa.Schema) -> None:
     for name in REQUIRED:
         if schema.get_field_index(name) < 0:
             raise IncompatibleSchemaError(f"the message has no {name}, without which it can't be placed")
-    merged(COMMON_SCHEMA, pa.schema([field for field in schema if field.name in COMMON_SCHEMA.names]))
+    names = frozenset(COMMON_SCHEMA.names) - _OPTIONAL
+    merged(COMMON_SCHEMA, pa.schema([field for field in schema if field.name in names]))
 
 
 def with_ingest_times(rows: pa.RecordBatch, arrived: Ints, oldest: int) -> pa.RecordBatch:
@@ -130,8 +145,25 @@ def with_ingest_times(rows: pa.RecordBatch, arrived: Ints, oldest: int) -> pa.Re
 
 def common_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of a game's table in the columns of `COMMON_SCHEMA`, null where `rows` has none."""
-    arrays = [
-        rows.column(field.name) if rows.schema.get_field_index(field.name) >= 0 else pa.nulls(len(rows), field.type)
-        for field in COMMON_SCHEMA
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=COMMON_SCHEMA)
+    return pa.RecordBatch.from_arrays([_common(rows, field) for field in COMMON_SCHEMA], schema=COMMON_SCHEMA)
+
+
+def _common(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    place = rows.schema.get_field_index(field.name)
+    if place >= 0 and (field.name not in _OPTIONAL or rows.schema.field(place).type == field.type):
+        return rows.column(place)
+    found = [each for path in NESTED_COLUMNS.get(field.name, ()) if (each := _nested(rows, *path, field.type))]
+    if not found:
+        return pa.nulls(len(rows), field.type)
+    return _null_if_empty(found[0] if len(found) == 1 else pc.coalesce(*found))
+
+
+def _nested(rows: pa.RecordBatch, struct: str, name: str, kind: pa.DataType) -> pa.Array | None:
+    """Return the field of a struct, null where the struct is; None if the rows have no such field of the type."""
+    place = rows.schema.get_field_index(struct)
+    if place < 0 or not pa.types.is_struct(rows.schema.field(place).type):
+        return None
+    child = rows.schema.field(place).type.get_field_index(name)
+    if child < 0 or rows.schema.field(place).type.field(child).type != kind:
+        return None
+    return pc.struct_field(rows.column(place), [child])

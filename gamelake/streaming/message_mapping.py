@@ -38,6 +38,11 @@ _NUMBERS = r"(U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL)\b"
 _ACCEPTED = {
     pa.string(): _Accepted(r"(?!STRUCT|MAP|BLOB)[^\[]+$", "VARCHAR", "write an expression that is a text or a number"),
     pa.float64(): _Accepted(_NUMBERS, "DOUBLE", "write an expression that is a number"),
+    pa.int64(): _Accepted(
+        r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$",
+        "BIGINT",
+        "write an expression that is a whole number: CAST(... AS BIGINT)",
+    ),
     # A number could not be cast to a time, and the cast of a text would ignore its time zone.
     MICROSECONDS_UTC: _Accepted("TIMESTAMP|DATE", "TIMESTAMP", "write make_timestamp(<microseconds since 1970>)"),
 }

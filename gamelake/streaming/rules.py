@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from gamelake.contract.games import GamesContract, UnlistedGames
 from gamelake.contract.located_yaml import refused_by_file
 from gamelake.contract.messages import MessageSpec
-from gamelake.layers.silver import COMMON_SCHEMA, conform
+from gamelake.layers.silver import COMMON_SCHEMA, NESTED_COLUMNS, conform
 from gamelake.model.errors import IncompatibleSchemaError, SchemaError
 from gamelake.model.logs import event_logger
 from gamelake.objects.store import Store
@@ -44,7 +44,8 @@ def known_columns(
         tables: the columns of the tables.
         messages: the mappings of messages, which apply to all schemas.
     """
-    columns = {field.name.lower(): field for field in COMMON_SCHEMA}
+    # Rules judge rows of games' tables, which have the nested columns in their structs only.
+    columns = {field.name.lower(): field for field in COMMON_SCHEMA if field.name not in NESTED_COLUMNS}
     mapper = MessageMapper(messages)
     found = (*(_silver_columns(each, mapper) for each in _messages(games_file, store)), *tables)
     for field in (field for schema in found for field in schema):

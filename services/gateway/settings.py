@@ -106,7 +106,7 @@ class GatewaySettings:
             registry_url=read.required("GAMELAKE_REGISTRY_URL"),
             registry_writer=registry_writer(read),
             contracts=_CONTRACTS,
-            contract_version=read.whole("INGEST_CONTRACT_VERSION", 3, 1, 1000),
+            contract_version=read.whole("INGEST_CONTRACT_VERSION", 4, 1, 1000),
             keys_file=Path(read.required("INGEST_KEYS_FILE")),
             vault=VaultSettings.from_env(variables),
             memory=read.whole("INGEST_MEMORY_BYTES", 104 * _MIB, _MIB, 65_536 * _MIB),

@@ -20,7 +20,7 @@ Change = Callable[[bytes], st.SearchStrategy[bytes]]
 # In all valid bodies, to be searched for afterwards.
 MARK = "fuzz-was-here"
 
-_EVENT = GetMessageClass(load_schema(REPOSITORY / "contracts/submitted/v3", 3).message)
+_EVENT = GetMessageClass(load_schema(REPOSITORY / "contracts/submitted/v4", 4).message)
 _NOW = datetime.now(UTC)
 _JSON, _PROTOBUF = "application/json", "application/x-protobuf"
 _COMPRESSORS: Mapping[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress}

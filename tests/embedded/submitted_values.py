@@ -19,7 +19,7 @@ from tools.embedded.service import REPOSITORY
 # An event's fields by the contract's names; one that is missing is absent.
 Fields: TypeAlias = Mapping[str, Any]
 
-SUBMITTED = GetMessageClass(load_schema(REPOSITORY / "contracts/submitted/v3", 3).message)
+SUBMITTED = GetMessageClass(load_schema(REPOSITORY / "contracts/submitted/v4", 4).message)
 GAME = "Archery Duel"
 PLAIN = "level_completed"
 CONNECTIONS = ("CONNECTION_TYPE_UNSPECIFIED", "CONNECTION_TYPE_OFFLINE", "CONNECTION_TYPE_WIFI",
@@ -85,15 +85,16 @@ class SubmittedEvent:
         params = sent.get("event_params")
         row: Values = {name: _text(sent, name) or None for name in ("session_id", "event_id", "event_name")}
         row |= {"game_name": sent.get("game_name") or GAME, "event_time": sent["event_time"].microseconds}
-        row |= {name: _text(params, name) for name in ("game_keyword", "app_name", "country")}
-        row |= {name: _text(params, name) or None for name in ("platform", "app_version")}
+        row |= {name: _text(params, name) for name in ("game_keyword", "app_name")}
+        row |= {name: _text(params, name) or None for name in ("platform", "app_version", "country")}
         # If the event came through the gateway, the vault has it.
         row |= {"device_id": None if params is None else ""}
         row |= {name: (params or {}).get(name) for name in ("score_adjustment", "level")}
         amount, client_time = ((params or {}).get(name) for name in ("amount", "client_event_time"))
         row |= {"amount": None if amount is None else float(amount).hex()}
         row |= {"client_event_time": None if client_time is None else client_time.microseconds}
-        row |= {"purchase": _message(sent.get("purchase"), _PURCHASE), "error": _message(sent.get("error"), _ERROR)}
+        row |= {name: _message(sent.get(name), absent) for name, absent in _MESSAGES.items()}
+        row |= {"load_ms": sent.get("load_ms")}
         row |= {"experiment_ids": tuple(sent.get("experiment_ids", ()))}
         row |= {"attributes": tuple(sorted(sent.get("attributes", {}).items()))}
         connection = sent.get("connection_type", 0)
@@ -120,8 +121,18 @@ QUARANTINING = frozenset(
     {"event_name_is_there", "event_name_is_plain", "player_is_there", "amount_is_not_negative", "amount_is_plausible"}
 )
 _LONGEST_NAME = 63
-_PURCHASE: Fields = {"product_id": "", "currency": "", "price_micros": 0, "quantity": 0}
-_ERROR: Fields = {"code": "", "fatal": False, "response_ms": None}
+# The nested messages, and what a field has that is not set.
+_MESSAGES: Mapping[str, Fields] = {
+    "purchase": {
+        **dict.fromkeys(("product_id", "currency"), ""),
+        **{"price_micros": 0, "quantity": 0, "store": "", "order_id": "", "paid_until": None},
+    },
+    "error": {"code": "", "fatal": False, "response_ms": None},
+    "ad": {"network": "", "placement": "", "currency": "", "revenue_micros": 0},
+    "resource": {"item": "", "change": 0, "balance": None, "reason": ""},
+    "exposure": {"experiment": "", "variant": ""},
+    "install": {"source": "", "campaign": ""},
+}
 
 
 def _text(message: Fields | None, name: str) -> str | None:
@@ -206,7 +217,14 @@ def any_fields(reach: Reach) -> st.SearchStrategy[Fields]:
         "amount": _AMOUNTS,
         "client_event_time": client_times,
     }
-    purchase = {"product_id": TEXTS, "currency": TEXTS, "price_micros": _whole(INT64), "quantity": _whole(INT32)}
+    purchase = {
+        **dict.fromkeys(("product_id", "currency", "store", "order_id"), TEXTS),
+        "price_micros": _whole(INT64),
+        "quantity": _whole(INT32),
+        "paid_until": client_times,
+    }
+    ad = {**dict.fromkeys(("network", "placement", "currency"), TEXTS), "revenue_micros": _whole(INT64)}
+    resource = {**dict.fromkeys(("item", "reason"), TEXTS), **dict.fromkeys(("change", "balance"), _whole(INT64))}
     optional = {
         "event_name": st.sampled_from([PLAIN, "purchase", "session_start"]) | _SOME_TEXT,
         "event_time": st.builds(lambda since, nanos: Moment(now + since, nanos), _AGES, _NANOS),
@@ -216,6 +234,11 @@ def any_fields(reach: Reach) -> st.SearchStrategy[Fields]:
         "session_id": TEXTS,
         "event_params": st.fixed_dictionaries({}, optional=params),
         "purchase": st.fixed_dictionaries({}, optional=purchase),
+        "ad": st.fixed_dictionaries({}, optional=ad),
+        "resource": st.fixed_dictionaries({}, optional=resource),
+        "exposure": st.fixed_dictionaries({}, optional=dict.fromkeys(("experiment", "variant"), TEXTS)),
+        "install": st.fixed_dictionaries({}, optional=dict.fromkeys(("source", "campaign"), TEXTS)),
+        "load_ms": _whole(INT64),
         "experiment_ids": st.lists(TEXTS, max_size=3),
         # The gateway reads Protobuf with empty ones event by event.
         "attributes": st.dictionaries(*[_SOME_TEXT if reach is Reach.COLUMNS else TEXTS] * 2, max_size=3),

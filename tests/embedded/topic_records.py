@@ -13,7 +13,7 @@ from gamelake.schemas.framing import HEADER_BYTES
 from tools.embedded import EmbeddedKafka
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"
-_VERSION = 3
+_VERSION = 4
 # A record's key.
 _PSEUDONYM_CHARACTERS = 32
 _SECONDS = 30

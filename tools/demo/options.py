@@ -9,6 +9,7 @@ from gamelake.command import command_parser, whole
 from gamelake.model.errors import GamelakeError
 from tools.embedded.platform_folder import PlatformFolder
 from tools.embedded.service import REPOSITORY
+from tools.simulator.spec import NEWEST_VERSION
 
 DIRECTORY = REPOSITORY / "build" / "demo"
 # Small enough that the first batch ends soon, large enough that 30 commits are a small part of a batch.
@@ -41,7 +42,12 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--events", type=whole(1), default=250_000, help="events to simulate; default: %(default)s")
     add("--games", type=whole(1), default=30, help="how many of the contract's games; default: %(default)s")
-    add("--versions", type=whole(1), default=3, help="newest schema version in the mix; default: %(default)s")
+    add(
+        "--versions",
+        type=whole(1),
+        default=NEWEST_VERSION,
+        help="newest schema version in the mix; default: %(default)s",
+    )
     add("--rate", type=whole(1), default=0, metavar="N", help="events per second; default: as fast as possible")
     add("--directory", type=Path, default=DIRECTORY, help="for tables, Kafka, logs and report; default: build/demo")
     add("--seed", type=int, help="the same seed makes the same events; default: a new one in each run")

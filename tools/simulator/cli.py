@@ -11,7 +11,7 @@ from typing import Any
 from gamelake.command import command_parser, one_of, whole
 from gamelake.model.errors import SettingsError
 from tools.simulator.incidents import Incident
-from tools.simulator.spec import Shares
+from tools.simulator.spec import NEWEST_VERSION, Shares
 
 _CONTRACTS = Path(__file__).parents[2] / "contracts"
 _DEFAULTS = Shares()
@@ -106,7 +106,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_targets(parser)
     add("--contracts", type=Path, default=_CONTRACTS, help="folder of games.yaml and proto/; default: the repository's")
     add("--games", type=whole(1), default=30, help="how many of the contract's games are played; default: %(default)s")
-    add("--versions", type=whole(1), default=3, help="newest schema version in the mix; default: %(default)s")
+    add(
+        "--versions",
+        type=whole(1),
+        default=NEWEST_VERSION,
+        help="newest schema version in the mix; default: %(default)s",
+    )
     add("--rate", type=whole(0), default=0, help="events per second; default: as fast as possible")
     add("--events", type=whole(1), default=1_000_000, help="events in the run; default: %(default)s")
     add("--seed", type=int, default=7, help="the same seed makes the same events; default: %(default)s")

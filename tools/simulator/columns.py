@@ -1,12 +1,13 @@
 """Arrow columns of the game event: one function per field of the contract, for all versions that have the field."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gamelake.model.errors import ContractError
 from tools.simulator import reference_data
@@ -24,7 +25,15 @@ _COUNTRIES = pa.array(reference_data.COUNTRIES)
 _RELEASES = pa.array(reference_data.RELEASES)
 _PRODUCTS = pa.array(reference_data.PRODUCTS)
 _ERRORS = pa.array(reference_data.ERRORS)
-_CURRENCY = pa.array(["USD"])
+_CURRENCIES = pa.array(reference_data.CURRENCIES)
+_UNITS_PER_DOLLAR = np.array(reference_data.UNITS_PER_DOLLAR)
+_STORES = pa.array(reference_data.STORES)
+_AD_NETWORKS = pa.array(reference_data.AD_NETWORKS)
+_AD_PLACEMENTS = pa.array(["rewarded", "interstitial"])
+_AD_MICROS = np.array(reference_data.AD_MICROS, dtype=np.int64)
+_SOURCES, _CAMPAIGNS = (pa.array(each) for each in zip(*reference_data.INSTALLS, strict=True))
+_ITEMS, _REASONS = (pa.array([each[place] for each in reference_data.RESOURCES]) for place in (0, 1))
+_CHANGES = np.array([each[2] for each in reference_data.RESOURCES], dtype=np.int32)
 _CONNECTIONS = np.array(reference_data.CONNECTIONS, dtype=np.int32)
 _PRICE_CENTS = np.array(reference_data.PRICE_CENTS, dtype=np.int64)
 _EXPERIMENTS = pa.array(reference_data.EXPERIMENT_SETS, pa.list_(pa.string()))
@@ -97,8 +106,8 @@ def _make(makers: Mapping[str, ColumnMaker], field: pa.Field, context: EventCont
 
 
 def _message(field: pa.Field, context: EventContext) -> pa.StructArray:
-    makers, kind = _MESSAGES[field.name]
-    mask = None if kind is None else pa.array(context.events.kind != kind)
+    makers, kinds = _MESSAGES[field.name]
+    mask = None if len(kinds) == len(EventKind) else pa.array(~_is(context, *kinds))
     children = [_make(makers, child, context) for child in field.type]
     return pa.StructArray.from_arrays(children, fields=list(field.type), mask=mask)
 
@@ -144,10 +153,41 @@ def _cents(context: EventContext) -> npt.NDArray[np.int64]:
 
 
 def _attributes(context: EventContext) -> pa.Array:
-    placement = 1 + (context.events.salt % np.uint64(2)).astype(np.int8)
+    placement = 1 + _salted(context, 2)
     numbers = np.where(_is(context, EventKind.AD_VIEWED), placement, 0)
     numbers[_is(context, EventKind.SESSION_START)] = len(reference_data.ATTRIBUTE_SETS) - 1
     return _take(_ATTRIBUTES, numbers)
+
+
+def _country(context: EventContext) -> npt.NDArray[np.int8]:
+    return context.population.country[context.events.player]
+
+
+def _price_micros(context: EventContext) -> pa.Array:
+    dollars = _cents(context) / 100
+    return pa.array(np.rint(dollars * _UNITS_PER_DOLLAR[_country(context)] * 1_000_000).astype(np.int64))
+
+
+def _order_ids(context: EventContext) -> pa.Array:
+    numbers = pa.array(context.events.order).cast(pa.string())
+    return pc.binary_join_element_wise(fixed_width_text(hex_digits(context.events.session)), numbers, "-")
+
+
+def _salted(context: EventContext, choices: int) -> npt.NDArray[np.int64]:
+    return (context.events.salt % np.uint64(choices)).astype(np.int64)
+
+
+def _resource(context: EventContext) -> npt.NDArray[np.int64]:
+    """Return the index into `RESOURCES` of what each event changes."""
+    return np.select([_is(context, EventKind.LEVEL_STARTED), _is(context, EventKind.PURCHASE)], [1, 2], 0)
+
+
+def _load_ms(context: EventContext) -> pa.Array:
+    return _only(400 + _salted(context, 7_000), _is(context, EventKind.SESSION_START, EventKind.LEVEL_STARTED))
+
+
+def _experiments(context: EventContext) -> pa.Array:
+    return _take(_EXPERIMENTS, context.population.experiments[context.events.player])
 
 
 def _response_ms(context: EventContext) -> pa.Array:
@@ -167,14 +207,42 @@ EVENT_PARAMS_FIELDS: Mapping[str, ColumnMaker] = {
     "client_event_time": _client_event_time,
     "amount": lambda context: _only(_cents(context) / 100, _is(context, EventKind.PURCHASE)),
     "level": lambda context: pa.array(context.events.level),
-    "country": lambda context: _take(_COUNTRIES, context.population.country[context.events.player]),
+    "country": lambda context: _take(_COUNTRIES, _country(context)),
 }
 
 PURCHASE_FIELDS: Mapping[str, ColumnMaker] = {
     "product_id": lambda context: _take(_PRODUCTS, np.maximum(context.events.product, 0)),
-    "currency": lambda context: _take(_CURRENCY, np.zeros(len(context.events), dtype=np.int8)),
-    "price_micros": lambda context: pa.array(_cents(context) * 10_000),
+    "currency": lambda context: _take(_CURRENCIES, _country(context)),
+    "price_micros": _price_micros,
     "quantity": lambda context: pa.array(context.events.quantity),
+    "store": lambda context: _take(_STORES, context.population.platform[context.events.player]),
+    "order_id": _order_ids,
+    "paid_until": lambda context: pa.nulls(len(context.events), pa.timestamp("us", tz="UTC")),
+}
+
+AD_FIELDS: Mapping[str, ColumnMaker] = {
+    "network": lambda context: _take(_AD_NETWORKS, _salted(context, len(_AD_NETWORKS))),
+    "placement": lambda context: _take(_AD_PLACEMENTS, _salted(context, 2)),
+    "currency": lambda context: pa.repeat("USD", len(context.events)),
+    "revenue_micros": lambda context: pa.array(_AD_MICROS[_salted(context, len(_AD_MICROS))]),
+}
+
+RESOURCE_FIELDS: Mapping[str, ColumnMaker] = {
+    "item": lambda context: _take(_ITEMS, _resource(context)),
+    "change": lambda context: pa.array(_CHANGES[_resource(context)].astype(np.int64)),
+    "balance": lambda context: pa.nulls(len(context.events), pa.int64()),
+    "reason": lambda context: _take(_REASONS, _resource(context)),
+}
+
+# Those of experiments in contracts/experiments.yaml; the simulator has none.
+EXPOSURE_FIELDS: Mapping[str, ColumnMaker] = {
+    "experiment": lambda context: pa.nulls(len(context.events), pa.string()),
+    "variant": lambda context: pa.nulls(len(context.events), pa.string()),
+}
+
+INSTALL_FIELDS: Mapping[str, ColumnMaker] = {
+    "source": lambda context: _take(_SOURCES, context.events.player % len(_SOURCES)),
+    "campaign": lambda context: _take(_CAMPAIGNS, context.events.player % len(_CAMPAIGNS)),
 }
 
 ERROR_FIELDS: Mapping[str, ColumnMaker] = {
@@ -191,14 +259,19 @@ EVENT_FIELDS: Mapping[str, ColumnMaker] = {
     "game_name": lambda context: _take(context.titles.game_names, context.events.game),
     "gamer_id": lambda context: _take(context.population.gamer_ids, context.events.player),
     "session_id": lambda context: fixed_width_text(hex_digits(context.events.session)),
-    "experiment_ids": lambda context: _take(_EXPERIMENTS, context.population.experiments[context.events.player]),
+    "experiment_ids": _experiments,
     "attributes": _attributes,
+    "load_ms": _load_ms,
     "connection_type": lambda context: pa.array(_CONNECTIONS[context.population.connection[context.events.player]]),
 }
 
-# The nested messages of the event, and the kind of event that sets them; None: every event.
-_MESSAGES: Mapping[str, tuple[Mapping[str, ColumnMaker], EventKind | None]] = {
-    "event_params": (EVENT_PARAMS_FIELDS, None),
-    "purchase": (PURCHASE_FIELDS, EventKind.PURCHASE),
-    "error": (ERROR_FIELDS, EventKind.ERROR),
+# The nested messages of the event, and the kinds of events that set them.
+_MESSAGES: Mapping[str, tuple[Mapping[str, ColumnMaker], Sequence[EventKind]]] = {
+    "event_params": (EVENT_PARAMS_FIELDS, tuple(EventKind)),
+    "purchase": (PURCHASE_FIELDS, (EventKind.PURCHASE, EventKind.REFUND)),
+    "error": (ERROR_FIELDS, (EventKind.ERROR,)),
+    "ad": (AD_FIELDS, (EventKind.AD_VIEWED,)),
+    "resource": (RESOURCE_FIELDS, (EventKind.LEVEL_STARTED, EventKind.LEVEL_COMPLETED, EventKind.PURCHASE)),
+    "exposure": (EXPOSURE_FIELDS, ()),
+    "install": (INSTALL_FIELDS, (EventKind.SESSION_START,)),
 }

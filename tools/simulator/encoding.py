@@ -89,7 +89,7 @@ class SubmittedEncoder:
         """Messages with the personal fields alone."""
         people = context.events.player[rows]
         arrays = [
-            _personal_struct(context, people, field) if field.name == _PERSONAL else _blanks(field.type, len(rows))
+            _personal_struct(context, people, field) if field.name == _PERSONAL else _blanks(field, len(rows))
             for field in self._blank
         ]
         return self._whole.record_batch_to_array(pa.RecordBatch.from_arrays(arrays, schema=self._blank))
@@ -105,9 +105,10 @@ def _personal_struct(
     return pa.StructArray.from_arrays(columns, fields=list(field.type))
 
 
-def _blanks(kind: pa.DataType, count: int) -> pa.Array:
-    """A column of default values, which Protobuf does not encode."""
-    if pa.types.is_struct(kind) or pa.types.is_timestamp(kind):
+def _blanks(field: pa.Field, count: int) -> pa.Array:
+    """Return a column of values that Protobuf does not encode: null for an optional field, or the default."""
+    kind = field.type
+    if field.nullable:
         return pa.nulls(count, kind)
     blank: object = "" if pa.types.is_string(kind) else [] if pa.types.is_nested(kind) else 0
     return pa.array([blank], kind).take(pa.array(np.zeros(count, dtype=np.int64)))

@@ -20,6 +20,7 @@ EVENT_NAMES = (
     "ad_viewed",
     "error",
     "session_end",
+    "refund",
 )
 
 
@@ -34,6 +35,7 @@ class EventKind(IntEnum):
     AD_VIEWED = 5
     ERROR = 6
     SESSION_END = 7
+    REFUND = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,8 @@ class EventArrays:
         level: the player's level.
         score: change of the score, in points.
         product: index into `PRODUCTS`, -1 for none.
-        quantity: items bought.
+        quantity: items bought or refunded.
+        order: number of the order in its session, of purchases and refunds.
         error: index into `ERRORS`, -1 for none.
         response_ms: response time of a network error.
         delay_us: how long the event waited on its device.
@@ -73,6 +76,7 @@ class EventArrays:
     score: npt.NDArray[np.int32]
     product: npt.NDArray[np.int8]
     quantity: npt.NDArray[np.int32]
+    order: npt.NDArray[np.int8]
     error: npt.NDArray[np.int8]
     response_ms: npt.NDArray[np.int64]
     delay_us: npt.NDArray[np.int64]

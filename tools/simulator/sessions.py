@@ -22,6 +22,7 @@ _RELEASES_PER_RUN = 4.0
 
 # Probability of events between two steps of a level; the rest are the levels' own events.
 _PURCHASE, _AD, _ERROR = 0.02, 0.09, 0.10
+_REFUND = 0.01
 _FAILED = 0.3
 
 
@@ -46,6 +47,10 @@ class SessionSimulator:
         self._release = np.zeros(slots, dtype=np.int8)
         self._delay_us = np.zeros(slots, dtype=np.int64)
         self._in_level = np.zeros(slots, dtype=np.bool_)
+        # The session's last order: its number, 0 for none, and what was bought.
+        self._order_number = np.zeros(slots, dtype=np.int8)
+        self._product = np.full(slots, -1, dtype=np.int8)
+        self._quantity = np.ones(slots, dtype=np.int32)
         # Not all at once: a run starts in the middle of a day.
         self._next_turn = self._random.integers(0, _MEAN_EVENTS + _PAUSE_TURNS, slots)
         self._level = population.first_level.copy()
@@ -86,6 +91,7 @@ class SessionSimulator:
         )
         self._delay_us[slots] = np.minimum(random.exponential(_MEAN_DELAY_US, count), _MAX_DELAY_US)
         self._in_level[slots] = False
+        self._order_number[slots], self._product[slots] = 0, -1
 
     def _kinds(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
         """Draw the kind of the next event of each slot."""
@@ -96,6 +102,7 @@ class SessionSimulator:
         kind[chance < _ERROR] = EventKind.ERROR
         kind[chance < _AD] = EventKind.AD_VIEWED
         kind[chance < _PURCHASE] = EventKind.PURCHASE
+        kind[(chance >= 1 - _REFUND) & (self._product[slots] >= 0)] = EventKind.REFUND
         step = self._step[slots]
         kind[step == 0] = EventKind.SESSION_START
         kind[step == self._length[slots] - 1] = EventKind.SESSION_END
@@ -132,8 +139,7 @@ class SessionSimulator:
             release=self._release[slots],
             level=self._level[player],
             score=self._scores(kind),
-            product=self._some(kind == EventKind.PURCHASE, reference_data.PRODUCT_WEIGHTS),
-            quantity=1 + (salt % np.uint64(16) == 0).astype(np.int32),
+            **self._orders(slots, kind, salt),
             error=self._some(kind == EventKind.ERROR, reference_data.ERROR_WEIGHTS),
             response_ms=(salt % np.uint64(30_000)).astype(np.int64),
             delay_us=self._delay_us[slots],
@@ -141,6 +147,23 @@ class SessionSimulator:
             shift_us=defects.shift_us,
             salt=salt,
         )
+
+    def _orders(
+        self, slots: npt.NDArray[np.int64], kind: npt.NDArray[np.int8], salt: npt.NDArray[np.uint64]
+    ) -> dict[str, npt.NDArray[np.integer]]:
+        """Draw what is bought; a refund is that of the session's last order, once."""
+        is_refund = kind == EventKind.REFUND
+        product = self._some(kind == EventKind.PURCHASE, reference_data.PRODUCT_WEIGHTS)
+        product[is_refund] = self._product[slots[is_refund]]
+        quantity = 1 + (salt % np.uint64(16) == 0).astype(np.int32)
+        quantity[is_refund] = self._quantity[slots[is_refund]]
+        bought = slots[kind == EventKind.PURCHASE]
+        self._order_number[bought] += 1
+        self._product[bought], self._quantity[bought] = (
+            each[kind == EventKind.PURCHASE] for each in (product, quantity)
+        )
+        self._product[slots[is_refund]] = -1
+        return {"product": product, "quantity": quantity, "order": self._order_number[slots]}
 
     def _scores(self, kind: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
         gained = self._random.integers(10, 500, len(kind), dtype=np.int32)

@@ -9,6 +9,8 @@ from tools.simulator.players import ANONYMOUS, Naming
 
 _MOST_PLAYERS = 400_000
 _PLAYERS_PER_EVENT = 0.4
+# Of the event's contract.
+NEWEST_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class TrafficSpec:
     """
 
     game_names: tuple[str, ...]
-    versions: int = 3
+    versions: int = NEWEST_VERSION
     events: int = 1_000_000
     seed: int = 7
     players: int | None = None

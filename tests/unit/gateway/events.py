@@ -25,13 +25,13 @@ MAX_EVENTS = 1_000
 @cache
 def schema() -> EventSchema:
     """The newest version of the event."""
-    return load_schemas(CONTRACTS, 3)[-1]
+    return load_schemas(CONTRACTS, 4)[-1]
 
 
 @cache
 def submitted() -> Descriptor:
     """The event as games send it."""
-    return load_schema(CONTRACTS / "submitted" / "v3", 3).message
+    return load_schema(CONTRACTS / "submitted" / "v4", 4).message
 
 
 @cache

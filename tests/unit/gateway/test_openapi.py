@@ -13,7 +13,7 @@ from tools.embedded.service import REPOSITORY
 
 DOCUMENT = yaml.safe_load((REPOSITORY / "services/gateway/pages/openapi.yaml").read_text())
 SCHEMAS: Mapping[str, Any] = DOCUMENT["components"]["schemas"]
-EVENT = load_schema(REPOSITORY / "contracts/submitted/v3", 3).message
+EVENT = load_schema(REPOSITORY / "contracts/submitted/v4", 4).message
 NAMES = {"GameEvent": "Event"}
 
 

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gamelake.layers.silver import COMMON_SCHEMA, common_columns, conform
 from gamelake.model.errors import IncompatibleSchemaError
@@ -91,3 +93,51 @@ def test_the_common_columns_are_null_where_a_game_has_none() -> None:
     assert common.schema == COMMON_SCHEMA
     assert common["platform"].to_pylist() == [None]
     assert common["kafka_offset"].to_pylist() == [14]
+
+
+def test_price_currency_and_order_of_a_purchase_and_the_revenue_of_an_ad_are_common_columns() -> None:
+    purchase = pa.StructArray.from_arrays(
+        [pa.array(["EUR", "", None]), pa.array([4_990_000, 5, None]), pa.array(["order 1", "", None])],
+        names=["currency", "price_micros", "order_id"],
+        mask=pa.array([False, False, True]),
+    )
+    ad = pa.StructArray.from_arrays(
+        [pa.array([None, None, "USD"]), pa.array([None, None, 4_000], pa.int64())],
+        names=["currency", "revenue_micros"],
+        mask=pa.array([True, True, False]),
+    )
+    times = pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 3, _MOMENT)
+    rows = pa.RecordBatch.from_pydict({"event_time": times, "purchase": purchase, "ad": ad})
+
+    common = common_columns(rows)
+
+    assert common["currency"].to_pylist() == ["EUR", None, "USD"]
+    assert common["price_micros"].to_pylist() == [4_990_000, 5, 4_000]
+    assert common["order_id"].to_pylist() == ["order 1", None, None]
+
+
+_OTHER_TYPES = st.sampled_from(
+    [
+        *(pa.int32(), pa.float64(), pa.bool_(), pa.binary(), pa.list_(pa.string()), pa.struct([("a", pa.int32())])),
+        *(
+            pa.struct([(name, kind)])
+            for name in ("currency", "price_micros")
+            for kind in (pa.int32(), pa.list_(pa.int64()))
+        ),
+        pa.string(),
+    ]
+)
+
+
+@given(
+    types=st.dictionaries(
+        st.sampled_from(["country", "currency", "price_micros", "order_id", "purchase", "ad"]), _OTHER_TYPES
+    )
+)
+def test_a_message_may_use_the_names_of_prices_for_anything_else(types: dict[str, pa.DataType]) -> None:
+    event = _event(**{name: pa.nulls(1, kind) for name, kind in types.items()})
+
+    rows = _conformed(event)
+
+    assert common_columns(rows).schema == COMMON_SCHEMA
+    assert types.keys() <= set(rows.schema.names)

@@ -51,7 +51,7 @@ class PrivacyJobs:
     def add_player(self, name: str, *mails: str) -> str:
         """Add a player with some data to the vault. Return the pseudonym."""
         key, token = PlayerKey.new(GAME), self.keys.token(GAME, name)
-        event = GetMessageClass(load_schema(ROOT / "contracts/submitted/v3", 3).message)
+        event = GetMessageClass(load_schema(ROOT / "contracts/submitted/v4", 4).message)
         vault = self.vault
         vault.add(
             [

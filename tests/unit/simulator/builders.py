@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from gamelake.schemas.event_schemas import EventSchema, load_schemas
 from gamelake.schemas.framing import HEADER_BYTES
 from tools.simulator.encoding import KafkaRecordEncoder
-from tools.simulator.spec import NO_BAD_EVENTS, Shares, TrafficSpec
+from tools.simulator.spec import NEWEST_VERSION, NO_BAD_EVENTS, Shares, TrafficSpec
 from tools.simulator.traffic import TrafficBatch, TrafficGenerator
 
 # Its class is made while the tests run, one for each version, so its fields are unknown to the type checker.
@@ -38,11 +38,11 @@ class Sent:
 
 @cache
 def schemas() -> tuple[EventSchema, ...]:
-    return load_schemas(Path("contracts"), 3)
+    return load_schemas(Path("contracts"), NEWEST_VERSION)
 
 
 @cache
-def encoders(versions: int = 3) -> tuple[KafkaRecordEncoder, ...]:
+def encoders(versions: int = NEWEST_VERSION) -> tuple[KafkaRecordEncoder, ...]:
     return tuple(KafkaRecordEncoder(schema, FIRST_SCHEMA_ID + at) for at, schema in enumerate(schemas()[:versions]))
 
 

@@ -10,7 +10,7 @@ from gamelake.model.errors import ContractError
 from gamelake.schemas.event_schemas import load_schemas
 from tools.simulator.cli import parse
 from tools.simulator.pacing import Pacer, ProgressLine, events_per_step
-from tools.simulator.spec import Shares
+from tools.simulator.spec import NEWEST_VERSION, Shares
 
 _ADDRESSES = ["--target", "kafka", "--bootstrap-servers", "kafka:9092", "--registry-url", "http://registry"]
 
@@ -82,8 +82,8 @@ def test_events_at_a_rate_happen_now_and_others_in_the_last_minutes() -> None:
 def test_a_version_that_the_contract_lacks_is_named() -> None:
     contracts = parse(_ADDRESSES).contracts
 
-    with pytest.raises(ContractError, match="version 4"):
-        load_schemas(contracts, 4)
+    with pytest.raises(ContractError, match=f"version {NEWEST_VERSION + 1}"):
+        load_schemas(contracts, NEWEST_VERSION + 1)
 
 
 def test_progress_is_written_to_a_terminal() -> None:

@@ -18,7 +18,7 @@ from tests.unit.simulator.builders import (
     records,
     records_of,
 )
-from tools.simulator.spec import Shares
+from tools.simulator.spec import NEWEST_VERSION, Shares
 from tools.simulator.traffic import TrafficGenerator
 
 
@@ -57,7 +57,7 @@ def test_a_run_has_exactly_as_many_events_as_it_was_asked_for() -> None:
 def test_a_value_begins_with_the_confluent_frame_of_its_version() -> None:
     values = [value for _, value in records(a_run())]
 
-    headers = {frame_header(FIRST_SCHEMA_ID + version) for version in range(3)}
+    headers = {frame_header(FIRST_SCHEMA_ID + version) for version in range(NEWEST_VERSION)}
     assert {value[:6] for value in values} == headers
     assert frame_header(0x01020304) == b"\x00\x01\x02\x03\x04\x00"
 
@@ -80,8 +80,8 @@ def test_the_versions_are_mixed_and_the_newest_gains() -> None:
     versions = [sent.version for sent in good_events()]
 
     early, late = versions[:1500], versions[-1500:]
-    assert set(early) == {1, 2, 3}
-    assert late.count(3) > early.count(3)
+    assert set(early) == set(range(1, NEWEST_VERSION + 1))
+    assert late.count(NEWEST_VERSION) > early.count(NEWEST_VERSION)
 
 
 def test_an_event_takes_about_160_bytes() -> None:
@@ -108,7 +108,7 @@ def test_a_single_player_can_play_alone() -> None:
 
 
 def test_a_version_without_an_encoder_is_refused() -> None:
-    with pytest.raises(SettingsError, match="3 versions"):
+    with pytest.raises(SettingsError, match=f"{NEWEST_VERSION} versions"):
         TrafficGenerator(a_spec(), encoders(2))
 
 

@@ -7,12 +7,24 @@ import pyarrow as pa
 import pytest
 
 from gamelake.model.errors import ContractError
-from tests.unit.simulator.builders import FIRST_SCHEMA_ID, GAMES, NOW_US, Event, a_spec, decode, encoders, good_events
+from tests.unit.simulator.builders import (
+    FIRST_SCHEMA_ID,
+    GAMES,
+    NOW_US,
+    Event,
+    a_run,
+    a_spec,
+    decode,
+    encoders,
+    events,
+    good_events,
+)
 from tools.simulator.columns import EventContext, GameTitles, record_batch
 from tools.simulator.event_arrays import EVENT_NAMES
 from tools.simulator.players import make_population
-from tools.simulator.reference_data import PRODUCTS
+from tools.simulator.reference_data import COUNTRIES, CURRENCIES, PRODUCTS, UNITS_PER_DOLLAR
 from tools.simulator.sessions import SessionSimulator
+from tools.simulator.spec import NEWEST_VERSION
 from tools.simulator.text import hex_text, uuid_text
 
 
@@ -34,7 +46,7 @@ def _a_scene() -> EventContext:
     )
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", range(1, NEWEST_VERSION + 1))
 def test_a_value_decodes_to_what_the_columns_say(version: int) -> None:
     context, encoder = _a_scene(), encoders()[version - 1]
 
@@ -53,7 +65,7 @@ def test_a_value_decodes_to_what_the_columns_say(version: int) -> None:
             assert event.event_params.level == context.events.level[row]
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", range(1, NEWEST_VERSION + 1))
 def test_no_version_leaves_bytes_that_its_schema_does_not_name(version: int) -> None:
     for event in _events(version)[:500]:
         kept = type(event)()
@@ -62,7 +74,7 @@ def test_no_version_leaves_bytes_that_its_schema_does_not_name(version: int) -> 
         assert kept.ByteSize() == event.ByteSize()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", range(1, NEWEST_VERSION + 1))
 def test_only_purchases_have_an_amount_and_only_finished_levels_a_score(version: int) -> None:
     for event in _events(version):
         params = event.event_params
@@ -70,17 +82,38 @@ def test_only_purchases_have_an_amount_and_only_finished_levels_a_score(version:
         assert params.HasField("score_adjustment") == (event.event_name in {"level_completed", "level_failed"})
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_a_purchase_has_product_and_price(version: int) -> None:
-    bought = [event for event in _events(version) if event.HasField("purchase")]
+@pytest.mark.parametrize("version", range(2, NEWEST_VERSION + 1))
+def test_a_purchase_has_product_and_price_in_the_currency_of_its_country(version: int) -> None:
+    bought = [event for event in _events(version) if event.event_name == "purchase"]
 
-    assert bought
+    assert {event.purchase.currency for event in bought} > {"USD", "EUR", "JPY"}
     for event in bought:
-        assert event.event_name == "purchase"
+        country = COUNTRIES.index(event.event_params.country)
         assert event.purchase.product_id in PRODUCTS
         assert event.purchase.quantity >= 1
-        assert event.purchase.currency == "USD"
-        assert event.purchase.price_micros == round(event.event_params.amount * 1_000_000)
+        assert event.purchase.currency == CURRENCIES[country]
+        assert event.purchase.price_micros == round(event.event_params.amount * UNITS_PER_DOLLAR[country] * 1_000_000)
+
+
+def test_a_refund_is_of_an_earlier_order_of_the_session_at_its_price() -> None:
+    orders, refunded = {}, []
+    for sent in events(a_run(events=60_000, versions=NEWEST_VERSION)):
+        if sent.version == NEWEST_VERSION and sent.event.event_name == "purchase":
+            orders[sent.event.purchase.order_id] = sent.event.purchase
+        if sent.version == NEWEST_VERSION and sent.event.event_name == "refund":
+            refunded.append(sent.event.purchase)
+
+    assert refunded
+    assert all(each == orders[each.order_id] for each in refunded)
+    assert len({each.order_id for each in refunded}) == len(refunded)
+
+
+def test_the_newest_version_says_what_ads_earn_what_players_gain_and_how_they_came() -> None:
+    messages = _events(NEWEST_VERSION)
+
+    assert all(event.ad.revenue_micros > 0 for event in messages if event.event_name == "ad_viewed")
+    assert all(event.resource.change > 0 for event in messages if event.event_name == "level_completed")
+    assert all(event.install.source for event in messages if event.event_name == "session_start")
 
 
 def test_only_error_events_have_a_report() -> None:

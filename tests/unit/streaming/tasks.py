@@ -39,6 +39,7 @@ GAMES = GamesContract(games=(KART, YETI))
 KART_TABLE, YETI_TABLE = KART.table, YETI.table
 _PLATFORM_TABLES = (BRONZE_EVENTS, SILVER_EVENTS, DEAD_LETTERS)
 _FIRST_ID = 40
+NEWEST_VERSION = 4
 
 
 def schema_id(version: int) -> int:
@@ -216,10 +217,10 @@ class TaskLakehouse:
     stored_at: Location | None = None
 
     def __post_init__(self) -> None:
-        """Open the folder and put the three versions into it."""
+        """Open the folder and put the versions of the contract into it."""
         self.location = self.stored_at or Location(uri=self.folder.as_uri())
         self.store = Store(self.location)
-        for version in (1, 2, 3):
+        for version in range(1, NEWEST_VERSION + 1):
             self.register(schema_id(version), game_event_schema(version))
 
     def register(self, under: int, schema: FileDescriptorSet) -> None:

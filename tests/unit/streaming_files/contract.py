@@ -13,7 +13,7 @@ from gamelake.schemas.framing import HEADER_BYTES, frame_header
 from gamelake.streaming.files.formats.events import Framer
 
 SCHEMA_ID = 7
-MESSAGE = load_schema(Path(__file__).parents[3] / "contracts/proto/v3", 3).message
+MESSAGE = load_schema(Path(__file__).parents[3] / "contracts/proto/v4", 4).message
 FRAMER = Framer(MESSAGE, SCHEMA_ID)
 DECODER = MessageDecoder(MESSAGE)
 
