@@ -32,6 +32,7 @@ from gamelake.serving.gold.runner import FailedRefresh, GoldRunner, GoldTables, 
 from gamelake.serving.gold.settings import GoldSettings
 from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.kpis.tables import DAILY
+from gamelake.serving.money.rates import RATES_FILE, import_shipped
 from gamelake.session import Sessions, own_session
 
 log = event_logger("gold")
@@ -90,6 +91,7 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
     location = settings.lakehouse.location
     # Refuses an invalid aggregate before anything starts.
     tables = GoldTables(Store(location), load_gold(settings.games_file))
+    import_shipped(Store(location), settings.games_file.with_name(RATES_FILE))
     with (
         observing(settings.telemetry) as (gold_telemetry, kpi_telemetry),
         lineage_emitter(settings.lineage, "gold", location) as job_lineage,

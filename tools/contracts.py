@@ -15,6 +15,7 @@ from gamelake.contract.access import load_access
 from gamelake.contract.games import load_games
 from gamelake.contract.located_yaml import load_located, raise_first
 from gamelake.contract.metrics import METRICS_FILE, load_metrics
+from gamelake.contract.money import load_money
 from gamelake.contract.schedule import load_schedule
 from gamelake.model.errors import ContractError, GamelakeError
 from gamelake.observability.faults import load_faults
@@ -22,6 +23,7 @@ from gamelake.program import FAILED, OK, run
 from gamelake.quality.rules import load_rules
 from gamelake.schemas.event_schemas import load_schemas, newest_submitted
 from gamelake.serving.gold.contract import load_gold
+from gamelake.serving.money.rates import read_rates
 from gamelake.serving.sql.questions import load_questions
 from gamelake.serving.sql.views import load_views
 from gamelake.streaming.message_mapping import load_event_contract
@@ -83,6 +85,8 @@ def _checks(root: Path) -> Iterator[Callable[[], object]]:
     contracts, compose = root / "contracts", root / "compose"
     games = contracts / "games.yaml"
     yield lambda: load_access(contracts / "access.yaml", load_games(games))
+    yield partial(load_money, contracts / "money.yaml")
+    yield partial(_check_rates, contracts / "rates.csv")
     yield partial(load_schedule, contracts / "schedule.yaml")
     yield partial(load_schedule, contracts / "validation_schedule.yaml")
     yield partial(load_rules, root / "quality/rules")
@@ -95,6 +99,11 @@ def _checks(root: Path) -> Iterator[Callable[[], object]]:
     yield partial(declarations.load_buckets, compose / "object-store/buckets.yaml")
     yield partial(declarations.load_databases, compose / "postgres/databases.yaml")
     yield partial(declarations.load_subjects, compose / "registry/subjects.yaml")
+
+
+def _check_rates(file: Path) -> None:
+    with file.open(encoding="utf-8") as lines:
+        read_rates(lines, str(file))
 
 
 def _check_view_names(root: Path) -> None:

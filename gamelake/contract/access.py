@@ -80,6 +80,7 @@ class AccessContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     pseudonyms: Annotated[tuple[ColumnName, ...], msgspec.Meta(min_length=1)]
     tables_of_all_games: dict[TableName, GameColumn]
+    tables_of_no_game: tuple[TableName, ...] = ()
     roles: Annotated[tuple[AccessRole, ...], msgspec.Meta(min_length=1)]
     users: Annotated[tuple[AccessUser, ...], msgspec.Meta(min_length=1)]
 

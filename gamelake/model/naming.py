@@ -13,6 +13,7 @@ GOLD = "gold"
 QUALITY = "gold/quality"
 TABLE_CHECKS = "gold/table_checks"
 VALIDATIONS = "gold/validations"
+CURRENCY_RATES = "gold/currency_rates"
 LINEAGE_EVENTS = "lineage/events"
 AUDIT_QUERIES = "audit/queries"
 AUDIT_SUPPORT_CALLS = "audit/support_calls"
@@ -23,6 +24,7 @@ NO_AGGREGATES = frozenset(
         QUALITY,
         TABLE_CHECKS,
         VALIDATIONS,
+        CURRENCY_RATES,
         "gold/live_ops_player_state",
         "gold/live_ops_minutes",
         "gold/live_ops_signals",

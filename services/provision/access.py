@@ -146,6 +146,8 @@ class AccessRules:
             if own:
                 yield _readable(user.name, layer, own) | masks
                 yield _readable(user.name, layer, rf"({own})\$(history|properties)")
+            if open_to_all := _pattern(_names_in(layer, self.access.tables_of_no_game)):
+                yield _readable(user.name, layer, open_to_all)
             for column in GameColumn:
                 shared = _pattern(self._shared_tables(layer, column))
                 if shared:
@@ -160,8 +162,7 @@ class AccessRules:
                     yield _name(aggregate.table(game.name))
 
     def _shared_tables(self, layer: Layer, column: GameColumn) -> list[str]:
-        tables = self.tables_of_all_games().items()
-        return [name for schema, _, name in (t.partition(".") for t, c in tables if c is column) if schema == layer]
+        return _names_in(layer, (table for table, each in self.tables_of_all_games().items() if each is column))
 
     def _own_views(self, user: str) -> Iterator[Rule]:
         for layer in Layer:
@@ -234,6 +235,10 @@ def mask(column: str) -> str:
     double the time of a query that counts players.
     """
     return f"lower(to_hex(xxhash64(to_utf8({column}))))"
+
+
+def _names_in(layer: Layer, tables: Iterable[str]) -> list[str]:
+    return [name for schema, _, name in (table.partition(".") for table in tables) if schema == layer]
 
 
 def _condition(column: GameColumn, games: Iterable[GameSpec]) -> str:

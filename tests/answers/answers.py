@@ -5,9 +5,10 @@ from decimal import Decimal
 from typing import Any
 
 from tests.answers.of_all_games import OF_ALL_GAMES
+from tests.answers.of_money import OF_MONEY
 from tests.answers.of_one_game import OF_ONE_GAME
 
-ANSWERS = {**OF_ALL_GAMES, **OF_ONE_GAME}
+ANSWERS = {**OF_ALL_GAMES, **OF_MONEY, **OF_ONE_GAME}
 
 
 def plain(row: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:

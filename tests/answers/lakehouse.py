@@ -1,6 +1,7 @@
 """The known play as the tables of a lakehouse: silver as the fan-out writes it, gold by the job that makes it."""
 
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,9 @@ from gamelake.objects.store import Location, Store
 from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.runner import FailedRefresh, GoldTables, attempt
 from gamelake.serving.kpis.refresh import KpiRefresh
+from gamelake.serving.money.rates import import_rates
 from tests.answers.figures import FIGURES
+from tests.answers.of_money import RATES
 from tests.answers.of_one_game import DEAD_LETTERS
 from tests.answers.play import GAMES, TODAY, Event
 
@@ -46,6 +49,7 @@ def make_lakehouse(location: Location) -> None:
         write_deltalake(
             location.child(path), rows, partition_by=[partition], storage_options=dict(location.options) or None
         )
+    import_rates(Store(location), {(currency, date(2026, 1, 1)): usd for currency, usd in RATES.items()})
     results = [attempt(refresh) for refresh in GoldTables(Store(location), contract()).now()]
     failed = [each.reason for each in results if isinstance(each, FailedRefresh)]
     assert not failed, failed

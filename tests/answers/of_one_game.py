@@ -42,7 +42,8 @@ def one_game_level_funnel() -> Rows:
 
 
 def one_game_products() -> Rows:
-    sold = [event for event in FIGURES.one_game if event.day >= ago(30) and event.product_id is not None]
+    recent = [event for event in FIGURES.one_game if event.day >= ago(30) and event.event_name == "purchase"]
+    sold = [event for event in recent if event.product_id is not None]
     rows: Rows = []
     for product, events in grouped(sold, lambda event: event.product_id or "").items():
         payers, paid = len({event.gamer_id for event in events}), sum(event.paid for event in events)

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 
 TODAY = date(2026, 6, 17)
@@ -13,6 +13,8 @@ ONE_GAME = "Kart Rumble"
 _PLATFORMS, _VERSIONS = ("android", "ios", "web"), ("1.8", "1.9", "1.10")
 _PRODUCTS = {"gems": 0.99, "season_pass": 9.99, "chest": 24.99}
 _PLAYERS_PER_GAME = 20
+# Countries of players, with their currency and how many of its units a US dollar is; CLP has no rate.
+PLACES = (("US", "USD", 1), ("DE", "EUR", 0.5), ("JP", "JPY", 100), ("CL", "CLP", 900), (None, None, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,10 @@ class Event:
     platform: str | None
     app_version: str | None
     amount: float | None = None
+    country: str | None = None
+    currency: str | None = None
+    price_micros: int | None = None
+    order_id: str | None = None
     ingest_time: datetime | None = None
     product_id: str | None = None
     quantity: int | None = None
@@ -58,6 +64,7 @@ class _Player:
     platform: str
     first_day: int
     generosity: float
+    place: tuple[str | None, str | None, float]
     enrolled: bool
     clock_off: timedelta
 
@@ -74,12 +81,14 @@ def known_events() -> list[Event]:
                 chance.choice(_PLATFORMS),
                 chance.randrange(1, DAYS),
                 chance.choice((0.0, 0.0, 0.05, 0.2)),
+                PLACES[number % len(PLACES)],
                 chance.random() < 0.4,
                 timedelta(seconds=chance.choice((0, 0, 3, -90, 4000))),
             )
             life = list(_life(player, chance))
             events += life
             events += _receipt(life[-1]) if number % 4 == 0 else ()
+            events += _refunds(life) if number % 3 else ()
         events.append(_smoke_test(game))
     return events
 
@@ -90,6 +99,16 @@ def _receipt(last: Event) -> Iterator[Event]:
         event_time=last.event_time + timedelta(minutes=7), event_name="purchase", game_name=last.game_name,
         gamer_id=last.gamer_id, session_id=None, platform=last.platform, app_version=None, amount=4.99,
     )  # fmt: skip
+
+
+def _refunds(life: list[Event]) -> Iterator[Event]:
+    """Refunds of a player's first order, on the day after it: twice, as a store sends them again."""
+    bought = next((event for event in life if event.order_id), None)
+    for hours in (24, 26) if bought else ():
+        yield replace(
+            bought, event_time=bought.event_time + timedelta(hours=hours), event_name="refund", amount=None,
+            session_id=None, app_version=None, ingest_time=None, client_event_time=None,
+        )  # fmt: skip
 
 
 def _smoke_test(game: str) -> Event:
@@ -126,7 +145,14 @@ def _session(player: _Player, session: str, began: datetime, chance: random.Rand
         stamped = chance.random() < 0.5
         # A whole number of cents, and of milliseconds: what is compared to what must not hang on a rounding.
         price = chance.choice((*_PRODUCTS, None)) if name == "purchase" else None
+        country, currency, units = player.place
+        paid = None if price is None else round(_PRODUCTS[price] * units * 1_000_000)
+        earned = 4_000 * level if name == "ad_viewed" and level % 2 else None
         yield Event(
+            country=country,
+            currency="USD" if earned else currency if paid and currency else None,
+            price_micros=earned if earned else paid if currency else None,
+            order_id=f"{player.gamer_id}/{session}/{step}" if paid and currency else None,
             event_time=moment,
             event_name=name,
             game_name=player.game_name,

@@ -125,7 +125,11 @@ _LONGEST_NAME = 63
 _MESSAGES: Mapping[str, Fields] = {
     "purchase": {
         **dict.fromkeys(("product_id", "currency"), ""),
-        **{"price_micros": 0, "quantity": 0, "store": "", "order_id": "", "paid_until": None},
+        "price_micros": 0,
+        "quantity": 0,
+        "store": "",
+        "order_id": "",
+        "paid_until": None,
     },
     "error": {"code": "", "fatal": False, "response_ms": None},
     "ad": {"network": "", "placement": "", "currency": "", "revenue_micros": 0},

@@ -57,5 +57,6 @@ COMMANDS: Mapping[str, ContainerCommand] = {
     "replay": ContainerCommand("maintenance", "jobs.replay", "Decode dead letters or quarantined rows again."),
     "clone": ContainerCommand("maintenance", "jobs.clone", "Clone tables without copying their files."),
     "forget": ContainerCommand("privacy", "jobs.forget_player", "Erase a player."),
+    "rates": ContainerCommand("maintenance", "jobs.import_rates", "Import exchange rates, as CSV on standard input."),
     "export": ContainerCommand("privacy", "jobs.export_player", "Export the data that is stored about a player."),
 }

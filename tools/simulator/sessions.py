@@ -124,6 +124,7 @@ class SessionSimulator:
         player = self._player[slots]
         defects = draw_defects(self._spec.shares, count, random)
         salt = random.integers(1 << 63, size=count, dtype=np.uint64)
+        product, quantity = self._ordered(slots, kind, salt)
         known, unknown = len(self._spec.game_names), len(reference_data.UNKNOWN_GAMES)
         stray = known + (salt % np.uint64(unknown)).astype(np.int16)
         position = np.arange(self._position, self._position + count, dtype=np.int64)
@@ -139,7 +140,9 @@ class SessionSimulator:
             release=self._release[slots],
             level=self._level[player],
             score=self._scores(kind),
-            **self._orders(slots, kind, salt),
+            product=product,
+            quantity=quantity,
+            order=self._order_number[slots],
             error=self._some(kind == EventKind.ERROR, reference_data.ERROR_WEIGHTS),
             response_ms=(salt % np.uint64(30_000)).astype(np.int64),
             delay_us=self._delay_us[slots],
@@ -148,10 +151,10 @@ class SessionSimulator:
             salt=salt,
         )
 
-    def _orders(
+    def _ordered(
         self, slots: npt.NDArray[np.int64], kind: npt.NDArray[np.int8], salt: npt.NDArray[np.uint64]
-    ) -> dict[str, npt.NDArray[np.integer]]:
-        """Draw what is bought; a refund is that of the session's last order, once."""
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+        """Draw the products and quantities that are bought; a refund is that of the session's last order, once."""
         is_refund = kind == EventKind.REFUND
         product = self._some(kind == EventKind.PURCHASE, reference_data.PRODUCT_WEIGHTS)
         product[is_refund] = self._product[slots[is_refund]]
@@ -163,7 +166,7 @@ class SessionSimulator:
             each[kind == EventKind.PURCHASE] for each in (product, quantity)
         )
         self._product[slots[is_refund]] = -1
-        return {"product": product, "quantity": quantity, "order": self._order_number[slots]}
+        return product, quantity
 
     def _scores(self, kind: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
         gained = self._random.integers(10, 500, len(kind), dtype=np.int32)

@@ -1,7 +1,8 @@
 """The views of `sql/views`: one file each, with the meaning of each column; a view over all games is written for one.
 
 A view refers to the metrics contract with MetricFlow's `{{ Metric('players') }}` and
-`{{ Dimension('event__platform') }}`. In a comment, the placeholder becomes the description; in the statement, the SQL.
+`{{ Dimension('event__platform') }}`, and to the money contract with `{{ Money('store_fee') }}`. In a comment, the
+placeholder becomes the description; in the statement, the SQL.
 """
 
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from gamelake.contract.games import GameSpec
 from gamelake.contract.located_yaml import declaration
 from gamelake.contract.metrics import METRICS_FILE, MetricTerm, load_metrics
+from gamelake.contract.money import MONEY_FILE, load_money
 from gamelake.model.errors import QuestionError
 from gamelake.serving.sql.dialects import columns_of, names_in
 
@@ -77,7 +79,8 @@ def load_views(folder: Path, games_file: Path) -> tuple[View, ...]:
         QuestionError: the first lines of a file are malformed, it refers to an unknown metric or dimension, or views
             read each other in a circle.
     """
-    terms = load_metrics(games_file.with_name(METRICS_FILE)).terms
+    metrics, money = load_metrics(games_file.with_name(METRICS_FILE)), load_money(games_file.with_name(MONEY_FILE))
+    terms = {**metrics.terms, **money.terms}
     views = {view.name: view for view in (_load(path, terms) for path in sorted(folder.glob("*/*.sql")))}
     ordered: list[View] = []
     while len(ordered) < len(views):
@@ -115,7 +118,7 @@ def _with_terms(line: str, terms: Mapping[str, MetricTerm], place: str) -> str:
 
     def replaced(found: re.Match[str]) -> str:
         if found[1] not in terms:
-            raise QuestionError(f"{place}: {METRICS_FILE} has no {found[1]}; it has {', '.join(terms)}")
+            raise QuestionError(f"{place}: the contract has no {found[1]}; it has {', '.join(terms)}")
         return terms[found[1]].meaning if line.startswith(_COMMENT) else terms[found[1]].sql
 
     return _PLACEHOLDER.sub(replaced, line)

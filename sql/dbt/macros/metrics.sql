@@ -12,6 +12,12 @@
   "purchases": "count(1) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'purchase' AND amount IS NOT NULL))",
   "payers": "count(DISTINCT gamer_id) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'purchase' AND amount IS NOT NULL))",
   "bookings": "sum(CAST(amount AS DECIMAL(18, 6))) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'purchase' AND amount IS NOT NULL))",
+  "sales": "count(1) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'purchase' AND (price_micros BETWEEN 0 AND 1000000000000000 OR amount IS NOT NULL)))",
+  "gross_sales": "sum(CASE WHEN price_micros BETWEEN 0 AND 1000000000000000 THEN CAST(price_micros AS DECIMAL(20, 0)) * 0.000001 ELSE CAST(amount AS DECIMAL(18, 6)) END) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'purchase' AND (price_micros BETWEEN 0 AND 1000000000000000 OR amount IS NOT NULL)))",
+  "refunds": "count(1) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'refund' AND price_micros BETWEEN 0 AND 1000000000000000))",
+  "refunded": "sum(CASE WHEN price_micros BETWEEN 0 AND 1000000000000000 THEN CAST(price_micros AS DECIMAL(20, 0)) * 0.000001 ELSE CAST(amount AS DECIMAL(18, 6)) END) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'refund' AND price_micros BETWEEN 0 AND 1000000000000000))",
+  "paid_ads": "count(1) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'ad_viewed' AND price_micros BETWEEN 0 AND 1000000000000000))",
+  "ad_revenue": "sum(CASE WHEN price_micros BETWEEN 0 AND 1000000000000000 THEN CAST(price_micros AS DECIMAL(20, 0)) * 0.000001 ELSE CAST(amount AS DECIMAL(18, 6)) END) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'ad_viewed' AND price_micros BETWEEN 0 AND 1000000000000000))",
   "median_purchase": "median(amount) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'purchase' AND amount IS NOT NULL))",
   "conversion": "CAST(count(DISTINCT gamer_id) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'purchase' AND amount IS NOT NULL)) AS DOUBLE) / nullif(count(DISTINCT gamer_id) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test')), 0)",
   "arpdau": "CAST(sum(CAST(amount AS DECIMAL(18, 6))) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test') AND (event_name = 'purchase' AND amount IS NOT NULL)) AS DOUBLE) / nullif(count(DISTINCT gamer_id) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test')), 0)",
@@ -29,6 +35,9 @@
   "event__is_session_start": "(event_name = 'session_start')",
   "event__is_level_completed": "(event_name = 'level_completed')",
   "event__is_purchase": "(event_name = 'purchase' AND amount IS NOT NULL)",
+  "event__is_sale": "(event_name = 'purchase' AND (price_micros BETWEEN 0 AND 1000000000000000 OR amount IS NOT NULL))",
+  "event__is_refund": "(event_name = 'refund' AND price_micros BETWEEN 0 AND 1000000000000000)",
+  "event__is_paid_ad": "(event_name = 'ad_viewed' AND price_micros BETWEEN 0 AND 1000000000000000)",
   "event__is_late": "(ingest_time > date_trunc('hour', event_time) + INTERVAL '240' MINUTE)"
 } -%}
 {{ sql.get(name) or exceptions.raise_compiler_error(name ~ " is not in contracts/metrics.yaml") }}

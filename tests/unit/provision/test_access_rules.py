@@ -121,6 +121,11 @@ def test_a_game_analyst_reads_a_table_of_all_games_through_a_filter_by_game(user
         assert access(user, table) == Access(("SELECT",), f"{column} IN ('{value}')", (("gamer_id", MASK),))
 
 
+def test_a_game_analyst_reads_tables_of_no_game_as_they_are() -> None:
+    assert access("analyst-archery-duel", "gold.currency_rates") == Access(("SELECT",))
+    assert set(RULES_OF.access.tables_of_no_game) == {"gold.currency_rates"}
+
+
 def test_a_quote_in_a_title_does_not_end_the_filter(tmp_path: Path) -> None:
     games = tmp_path / "games.yaml"
     shutil.copy(GAMES.with_name("metrics.yaml"), tmp_path)

@@ -89,7 +89,7 @@ def test_a_placeholder_of_no_metric_is_refused_with_file_and_line(tmp_path: Path
     write("gold.aa", f"SELECT\n  {{{{ {term} }}}} AS a FROM silver.events")
 
     with pytest.raises(
-        QuestionError, match=rf"gold/aa\.sql:5: metrics\.yaml has no {re.escape(term)}; it has Dimension"
+        QuestionError, match=rf"gold/aa\.sql:5: the contract has no {re.escape(term)}; it has Dimension"
     ):
         load_views(tmp_path, GAMES_FILE)
 

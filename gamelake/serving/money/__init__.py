@@ -1,0 +1,1 @@
+"""Money: daily exchange rates, which convert what players paid to US dollars."""

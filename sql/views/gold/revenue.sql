@@ -1,0 +1,51 @@
+-- What each game earns on a day, in US dollars, by platform, country and currency.
+-- Grain: one row per event_date, game_name, platform, market and paid_in with a sale, a refund or a paid ad.
+-- Column event_date: {{ Dimension('event__event_date') }}
+-- Column game_name: {{ Dimension('event__game_name') }}
+-- Column platform: {{ Dimension('event__platform') }}
+-- Column market: the country, ISO 3166-1 alpha-2; null if it is unknown
+-- Column paid_in: the currency, ISO 4217; null if it is unknown
+-- Column usd: how many US dollars a unit of the currency was worth on the day; null if gold.currency_rates has no rate
+-- Column sales: {{ Metric('sales') }}
+-- Column gross: what players paid in US dollars, with tax and the store's fee; null without a rate
+-- Column refunds: {{ Metric('refunds') }}
+-- Column refunded: what was given back, in US dollars; null without a rate
+-- Column net: gross less refunded, less {{ Money('tax') }}, less {{ Money('store_fee') }}; null without a rate
+-- Column paid_ads: {{ Metric('paid_ads') }}
+-- Column ad_revenue: what ads earned in US dollars; null without a rate
+WITH converted AS (
+    SELECT
+        paid.event_date,
+        paid.game_name,
+        paid.platform,
+        paid.market,
+        paid.paid_in,
+        rates.usd,
+        paid.sales,
+        coalesce(CAST(paid.gross_sales AS double), 0e0) * rates.usd AS gross,
+        paid.refunds,
+        coalesce(CAST(paid.refunded AS double), 0e0) * rates.usd AS refunded,
+        paid.paid_ads,
+        coalesce(CAST(paid.ad_revenue AS double), 0e0) * rates.usd AS ad_revenue
+    FROM gold.money_daily AS paid
+    LEFT JOIN gold.currency_rates AS rates
+        ON paid.paid_in = rates.currency
+        AND paid.event_date >= rates.valid_from
+        AND paid.event_date < rates.valid_until
+    WHERE paid.sales > 0 OR paid.refunds > 0 OR paid.paid_ads > 0
+)
+SELECT
+    event_date,
+    game_name,
+    platform,
+    market,
+    paid_in,
+    usd,
+    sales,
+    gross,
+    refunds,
+    refunded,
+    (gross - refunded) / (1e0 + {{ Money('tax') }}) * (1e0 - {{ Money('store_fee') }}) AS net,
+    paid_ads,
+    ad_revenue
+FROM converted
