@@ -1,12 +1,13 @@
 """The money contract (`contracts/money.yaml`): the share of a price that the store keeps, and the share that is tax."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from gamelake.contract.located_yaml import declaration, load_declaration, raise_first
+from gamelake.contract.located_yaml import Problem, declaration, load_declaration, raise_first
 from gamelake.contract.metrics import MetricTerm
 
 # The money contract lies next to the games contract.
@@ -15,7 +16,6 @@ _DEFAULT = "default"
 
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 _Platform = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_ .-]{1,63}$")]
-_Country = Annotated[str, msgspec.Meta(pattern=rf"^([A-Z]{{2}}|{_DEFAULT})$")]
 
 
 class MoneyContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +27,7 @@ class MoneyContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
     store_fees: dict[_Platform, _Share] = {}
-    taxes: dict[_Country, _Share] = {}
+    taxes: dict[str, _Share] = {}
 
     @property
     def terms(self) -> Mapping[str, MetricTerm]:
@@ -54,8 +54,14 @@ def load_money(path: Path) -> MoneyContract:
     if not path.exists():
         return MoneyContract()
     contract, document = load_declaration(path, MoneyContract)
-    lists = {"store_fees": contract.store_fees, "taxes": contract.taxes}
-    missing = [name for name, shares in lists.items() if _DEFAULT not in shares]
-    problem = f"has no '{_DEFAULT}', which all others get; add one"
-    raise_first([(f"$.{name}", f"'{name}' {problem}") for name in missing], document)
+    raise_first(list(_problems(contract)), document)
     return contract
+
+
+def _problems(contract: MoneyContract) -> Iterator[Problem]:
+    for name, shares in {"store_fees": contract.store_fees, "taxes": contract.taxes}.items():
+        if _DEFAULT not in shares:
+            yield f"$.{name}", f"'{name}' has no '{_DEFAULT}', which all others get; add one"
+    for country in contract.taxes:
+        if country != _DEFAULT and not re.fullmatch("[A-Z]{2}", country):
+            yield f"$.taxes.{country}", f"'{country}' is not a country of ISO 3166-1 alpha-2, such as DE"

@@ -43,7 +43,7 @@ def test_what_the_repository_declares_is_right() -> None:
         ("contracts/games.yaml", "name: all_players", "name: players", "the name of a view of sql/views; rename one"),
         ("contracts/games.yaml", "name: archery_duel", "name: game", "table silver/game_events would have the name"),
         ("contracts/games.yaml", "name: all_players", "name: kpi_daily", "which the platform itself has too"),
-        ("sql/views/gold/players.sql", "Metric('events')", "Metric('event')", "metrics.yaml has no Metric('event')"),
+        ("sql/views/gold/players.sql", "Metric('events')", "Metric('event')", "the contract has no Metric('event')"),
         ("sql/dbt/macros/metrics.sql", "{#-", "\n{#-", "run 'python -m tools.contracts --write'"),
         ("quality/rules/all_games.yaml", "severity: ", "sevrity: ", "unknown key 'sevrity'"),
         ("contracts/access.yaml", "users:", "user:", "unknown key 'user'"),

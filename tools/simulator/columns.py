@@ -178,7 +178,7 @@ def _salted(context: EventContext, choices: int) -> npt.NDArray[np.int64]:
 
 
 def _resource(context: EventContext) -> npt.NDArray[np.int64]:
-    """Return the index into `RESOURCES` of what each event changes."""
+    """Return the resource that each event changes, as an index into `RESOURCES`."""
     return np.select([_is(context, EventKind.LEVEL_STARTED), _is(context, EventKind.PURCHASE)], [1, 2], 0)
 
 

@@ -9,7 +9,7 @@ from tools.simulator.players import ANONYMOUS, Naming
 
 _MOST_PLAYERS = 400_000
 _PLAYERS_PER_EVENT = 0.4
-# Of the event's contract.
+# The newest version of the event in the contract.
 NEWEST_VERSION = 4
 
 

@@ -1,7 +1,7 @@
 """The table of exchange rates: imported from files, one row for each time in which a rate of a currency is valid.
 
-A rate is valid from its date to the next one of its currency; the last one stays valid. Of several rates of one
-currency and date, the one that was imported last counts.
+A rate is valid from its date to the next one of its currency; the last one stays valid. A rate replaces an earlier
+imported one of the same currency and date.
 """
 
 import csv
@@ -79,7 +79,7 @@ def read_rates(lines: TextIO, name: str) -> Rates:
         name: the name of the file, for errors.
 
     Raises:
-        ContractError: a line is no rate; names file and line.
+        ContractError: a line is not a rate; names file and line.
     """
     rows = csv.reader(lines)
     if next(rows, None) != _HEADER:

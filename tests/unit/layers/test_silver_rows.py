@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gamelake.layers.silver import COMMON_SCHEMA, common_columns, conform
 from gamelake.model.errors import IncompatibleSchemaError
+from tests.unit.properties import examples
 
 _MOMENT = pa.timestamp("us", "UTC")
 
@@ -129,6 +130,7 @@ _OTHER_TYPES = st.sampled_from(
 )
 
 
+@examples(50)
 @given(
     types=st.dictionaries(
         st.sampled_from(["country", "currency", "price_micros", "order_id", "purchase", "ad"]), _OTHER_TYPES
