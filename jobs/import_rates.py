@@ -1,7 +1,8 @@
 """Imports exchange rates from a CSV file on the standard input, with the header `date,currency,usd`.
 
 `usd` is the value of one unit of the currency in US dollars. A rate replaces that of the same currency and date, so
-that a file can be imported again. Prints the result as JSON. Settings come from GAMELAKE_* variables (docs/settings.md).
+that a file can be imported again. Prints the result as JSON. Settings come from GAMELAKE_* variables
+(docs/settings.md).
 """
 
 import sys
