@@ -42,7 +42,8 @@ def explain_freshness(table: str, run: Run) -> dict[str, object]:
     named = _TABLE.fullmatch(table)
     if named is None:
         raise QuestionError(f"'{table[:100]}' is not the name of a table, such as silver.events")
-    columns = {str(row[0]) for row in run(f"DESCRIBE {table}").rows}
+    # Not DESCRIBE: its rows count against the limits of an answer.
+    columns = run(f"SELECT * FROM {table} LIMIT 0").columns  # noqa: S608 # a checked name
     figures, has_files = _figures(table, columns, run)
     return {
         "table": table,

@@ -114,7 +114,7 @@ def test_a_plan_does_not_count_the_rows_of_all_games(agent: AgentClient, trino: 
 
 
 def test_freshness_of_a_view_is_asked_without_the_times_of_files(agent: AgentClient, trino: FakeTrino) -> None:
-    described = FakeAnswer((("Column", "varchar"),), (("event_date",), ("event_time",)))
+    described = FakeAnswer((("event_date", "date"), ("event_time", "varchar")))
     figures = FakeAnswer((("row_count", "bigint"), ("newest_event", "varchar")), ((7, "2026-11-30 12:00:00 UTC"),))
 
     def answer(sql: str) -> FakeAnswer:
@@ -122,7 +122,7 @@ def test_freshness_of_a_view_is_asked_without_the_times_of_files(agent: AgentCli
             return FakeAnswer(error=("PERMISSION_DENIED", "Access Denied: Cannot select from table gold.validations"))
         if "$file_modified_time" in sql:
             return FakeAnswer(error=("COLUMN_NOT_FOUND", "Column '$file_modified_time' cannot be resolved"))
-        return described if sql.startswith("DESCRIBE") else figures
+        return described if sql.endswith("LIMIT 0") else figures
 
     trino.answer = answer
 
