@@ -1,6 +1,7 @@
 """The MCP server as a process, asked by the official client, before a server that speaks Trino's protocol."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,10 @@ def audit(agent: AgentClient) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"] == "agent_called"]
 
 
-def test_an_agent_finds_the_tools(agent: AgentClient) -> None:
-    assert agent.tools() == ["list_metrics", "describe_metric", "query_metric", "run_sql", "explain_freshness"]
+def test_the_command_line_serves_the_tools(agent: AgentClient) -> None:
+    command = AgentClient(agent.settings, agent.log, (sys.executable, "-m", "gamelake", "mcp"))
+
+    assert command.tools() == ["list_metrics", "describe_metric", "query_metric", "run_sql", "explain_freshness"]
 
 
 def test_a_metric_is_asked_as_the_user_within_the_limits(agent: AgentClient, trino: FakeTrino) -> None:

@@ -257,7 +257,8 @@ class _Grammar:
 
     def _hidden(self) -> HostileCall:
         sql = self._one(("SELECT * FROM {} LIMIT 50", "SELECT count(*) FROM {}", "DESCRIBE {}", "SHOW CREATE TABLE {}"))
-        return self._sql("hidden", sql.format(f"{self._one(_OTHERS)}"))
+        promise = Promise.REFUSED if sql.startswith("SELECT") else Promise.ANY
+        return self._sql("hidden", sql.format(self._one(_OTHERS)), promise)
 
     def _listing(self) -> HostileCall:
         listing, column = self._random.choice(tuple(_LISTINGS.items()))
