@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from tests.embedded.fake_trino import FakeAnswer, FakeTrino, fake_trino
 from tests.support.agent_client import AgentClient, ToolCall
 
 PLAYERS = FakeAnswer((("platform", "varchar"), ("players", "bigint")), (("android", 3), ("ios", 4)))
+# Longer than two requests of one client are apart.
+_ALONE_SECONDS = 1.0
 SECRET = "0123456789abcdef0123456789abcdef"  # noqa: S105 # a pseudonym
 
 
@@ -158,6 +161,26 @@ def test_each_call_has_one_line_in_the_audit_also_one_with_wrong_arguments(agent
         ("drop_table", "refused"),
         ("explain_freshness", "refused"),
     ]
+
+
+def test_an_agent_has_one_query_in_trino_at_a_time(agent: AgentClient, trino: FakeTrino) -> None:
+    both = Barrier(2)
+    met: list[bool] = []
+
+    def answer(_: str) -> FakeAnswer:
+        try:
+            both.wait(_ALONE_SECONDS)
+            met.append(True)
+        except BrokenBarrierError:
+            met.append(False)
+        return PLAYERS
+
+    trino.answer = answer
+
+    replies = agent.call_together(ToolCall.sql("SELECT 1 AS a"), ToolCall.sql("SELECT 2 AS b"))
+
+    assert [reply.is_error for reply in replies] == [False, False]
+    assert met == [False, False]
 
 
 def test_while_trino_is_away_the_agent_reads_what_to_do(agent: AgentClient) -> None:

@@ -47,6 +47,10 @@ class AgentClient:
         """Call tools one after the other in one session."""
         return anyio.run(self._call, calls)
 
+    def call_together(self, *calls: ToolCall) -> list[ToolReply]:
+        """Call tools at the same time in one session."""
+        return anyio.run(self._call_together, calls)
+
     def tools(self) -> list[str]:
         """Return the names of the tools."""
         return anyio.run(self._tools)
@@ -60,6 +64,18 @@ class AgentClient:
         with ExitStack() as files:
             async with self._client(files) as client:
                 return [await _reply(client, call) for call in calls]
+
+    async def _call_together(self, calls: Iterable[ToolCall]) -> list[ToolReply]:
+        replies: list[ToolReply] = []
+
+        async def ask(client: Client, call: ToolCall) -> None:
+            replies.append(await _reply(client, call))
+
+        with ExitStack() as files:
+            async with self._client(files) as client, anyio.create_task_group() as together:
+                for call in calls:
+                    together.start_soon(ask, client, call)
+        return replies
 
     def _client(self, files: ExitStack) -> Client:
         log = files.enter_context(self.log.open("a", encoding="utf-8"))
