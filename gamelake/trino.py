@@ -1,5 +1,6 @@
 """Access to Trino: its address and a user, with a password where it is reached by HTTPS."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -51,7 +52,13 @@ class TrinoAccess:
         return cls(parts.hostname, port or _PORTS[parts.scheme], parts.scheme, user, password)
 
     def connect(
-        self, source: str, *, catalog: str = CATALOG, seconds: float | None = None, attempts: int | None = None
+        self,
+        source: str,
+        *,
+        catalog: str = CATALOG,
+        seconds: float | None = None,
+        attempts: int | None = None,
+        session: Mapping[str, str] | None = None,
     ) -> Connection:
         """Open a connection; nothing is sent before the first statement.
 
@@ -63,12 +70,15 @@ class TrinoAccess:
             catalog: the catalog of names without one.
             seconds: how long each request may take; the client's default if None.
             attempts: how often a request is sent while Trino is not available; the client's default if None.
+            session: session properties; the user must be allowed to set them.
         """
         options: dict[str, object] = {}
         if seconds is not None:
             options["request_timeout"] = seconds
         if attempts is not None:
             options["max_attempts"] = attempts
+        if session is not None:
+            options["session_properties"] = dict(session)
         if self.password and self.scheme == "https":
             options["auth"] = BasicAuthentication(self.user, self.password)
         return connect(  # type: ignore[no-untyped-call, no-any-return] # it takes whatever Connection takes

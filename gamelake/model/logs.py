@@ -16,7 +16,7 @@ from enum import StrEnum
 from gamelake.model.environment import Environment
 
 # Libraries that log each call.
-_TALKATIVE = ("great_expectations", "httpx2", "openlineage", "py4j", "sqlglot")
+_TALKATIVE = ("great_expectations", "httpx2", "mcp", "openlineage", "py4j", "sqlglot")
 
 _BARE = re.compile(r'[^\s"=]+')
 

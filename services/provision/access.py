@@ -43,7 +43,10 @@ CATALOG, SYSTEM = "delta", "system"
 Rule = dict[str, object]
 # Names that end in $partitions, $transactions or $files show the bounds of columns, also of masked ones.
 _PLAIN_TABLES, _HISTORIES = "[^$]*", r"[^$]*\$(history|properties)"
-_HARMLESS_PROPERTIES = "query_max_run_time|query_max_execution_time|time_zone_id"
+# Limits of the user's own queries: Trino applies the server's limit too, where there is one.
+_HARMLESS_PROPERTIES = (
+    "query_max_run_time|query_max_execution_time|query_max_cpu_time|query_max_scan_physical_bytes|time_zone_id"
+)
 
 
 @dataclass(frozen=True, slots=True)

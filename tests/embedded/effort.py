@@ -31,3 +31,8 @@ def fuzzing_seconds() -> float | None:
 def outage_seconds(few: float) -> float:
     """Return how long something is away: `few` seconds, or as long as OUTAGE_SECONDS says."""
     return float(os.environ.get("OUTAGE_SECONDS", few))
+
+
+def hostile_queries(few: int = 200) -> int:
+    """Return how many hostile queries an agent asks: `few`, or as many as HOSTILE_QUERIES says."""
+    return int(os.environ.get("HOSTILE_QUERIES", few))

@@ -342,7 +342,8 @@ def test_an_analyst_sets_only_harmless_session_properties() -> None:
     assert (
         not_denied(ANALYST, ["SET SESSION query_priority = 9", "SET SESSION delta.vacuum_min_retention = '0s'"]) == {}
     )
-    assert ANALYST.refusal("SET SESSION query_max_run_time = '1m'") == ""
+    for limit in ("query_max_run_time = '1m'", "query_max_cpu_time = '1m'", "query_max_scan_physical_bytes = '1GB'"):
+        assert ANALYST.refusal(f"SET SESSION {limit}") == ""
 
 
 def test_an_analyst_sees_and_stops_own_queries_only() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gamelake.model.errors import SettingsError
+from services.agents.settings import AgentSettings
 from services.alert_receiver.settings import ReceiverSettings
 from services.audit.settings import AuditSettings
 from services.catalog.settings import CatalogSettings
@@ -24,6 +25,7 @@ _VARIABLE = re.compile(rf"`({_NAME})`")
 _DEFAULT = re.compile(r"(.*?)(?: \(([\d.]+?)\.\.([\d.]+)\))?")
 _PREFIXES = {
     "ALERT_RECEIVER_": "alert receiver",
+    "GAMELAKE_AGENTS_": "agents",
     "GAMELAKE_AUDIT_": "audit",
     "GAMELAKE_CATALOG_": "catalog",
     "GAMELAKE_DELIVERY_": "delivery",
@@ -131,6 +133,7 @@ _READERS: dict[str, tuple[Callable[[Mapping[str, str]], object], ...]] = {
     "alert receiver": (ReceiverSettings.from_env,),
     "ingest": (GatewaySettings.from_env,),
     "portal": (PortalSettings.from_env,),
+    "agents": (AgentSettings.from_env,),
 }
 
 

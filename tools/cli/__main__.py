@@ -11,7 +11,7 @@ from gamelake.model.errors import GamelakeError, StartupError
 from gamelake.observability.faults import fault_named, load_faults
 from gamelake.program import FAILED, OK, run
 from tools import contracts
-from tools.cli import credentials, doctor, faults, portal, status, switchboard
+from tools.cli import agents, credentials, doctor, faults, portal, status, switchboard
 from tools.cli.completion import SHELLS, complete_with, script
 from tools.cli.jobs import COMMANDS
 from tools.cli.load import GAMES, MINUTES, load, set_load
@@ -60,6 +60,8 @@ def parser() -> argparse.ArgumentParser:
     asked = _with_json(command("sql", "Query Trino, or open its command line.", _sql))
     asked.add_argument("statement", nargs="?", metavar="SQL")
     asked.add_argument("--user", default="analyst", help="of contracts/access.yaml; default: analyst")
+    served = command("mcp", "Serve an agent by the Model Context Protocol, with the rights of a user of Trino.", _mcp)
+    served.add_argument("--user", default="analyst", help="of contracts/access.yaml; default: analyst")
     _with_json(command("check", "Check contracts, rules, views and questions; needs no stack.", _check))
     _add_load(command("load", "Show, set or stop the load of simulated players.", _load))
     _add_fault(command("fault", "List faults to practise with, and switch them on and off.", _fault))
@@ -139,6 +141,13 @@ def _sql(options: argparse.Namespace) -> int:
     command = (str(COMPOSE / "sql.sh"), options.user, *asked)
     source = None if options.statement is None else subprocess.DEVNULL
     return OK if subprocess.run(command, cwd=REPOSITORY, check=False, stdin=source).returncode == 0 else FAILED
+
+
+def _mcp(options: argparse.Namespace) -> int:
+    # The process is the server's: its standard input and output are those of the agent's client.
+    command = (sys.executable, "-m", "services.agents")
+    os.chdir(REPOSITORY)
+    os.execve(command[0], command, agents.environment(options.user))  # noqa: S606 # a program of our own
 
 
 def _check(options: argparse.Namespace) -> int:

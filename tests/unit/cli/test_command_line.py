@@ -137,6 +137,16 @@ def test_doctor_prints_its_findings_as_json(capsys: pytest.CaptureFixture[str]) 
     assert (finding["verdict"], finding["need"]) == ("FAIL", "engine")
 
 
+def test_an_agent_of_an_unknown_user_is_not_served(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GAMELAKE_TRINO_URL", raising=False)
+
+    assert main(["mcp", "--user", "unknown"]) == 2
+
+    assert "compose/secrets/trino-unknown: make up makes it" in capsys.readouterr().err
+
+
 def test_an_unknown_secret_is_refused_with_the_names_of_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["credentials", "../compose.yaml"]) == 2
 
