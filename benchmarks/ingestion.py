@@ -25,7 +25,7 @@ from tools.embedded.service import fetched
 PIPELINES, COMMITS, FRESHNESS = "pipelines", "commits", "freshness"
 NAMES = (*APPROACHES, COMMITS, FRESHNESS)
 # In the appendix; the results have more.
-FIGURES = ("records/s", "CPU s per million", "MB per CPU s", "files")
+FIGURES = ("records/s", "CPU s per million")
 _WARM_UP_SHARE, _WARM_UPS = 8, 2
 # The events of one kilobyte are six times as long, so half as many are enough.
 _LONG_SHARE = 2
