@@ -109,7 +109,7 @@ def import_shipped(store: Store, file: Path) -> None:
         with file.open(encoding="utf-8") as lines:
             done = import_rates(store, read_rates(lines, str(file)))
     except (OSError, UnicodeDecodeError, GamelakeError) as error:
-        log.exception("rates_not_imported", file=str(file), error=str(error), action="import rates with gamelake rates")
+        log.warning("rates_not_imported", file=str(file), error=str(error), action="import rates with gamelake rates")
     else:
         log.info("rates_imported", file=str(file), rates=done.rates)
 
