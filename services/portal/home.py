@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -127,9 +127,19 @@ class Home:
         found = [
             _by_day("Players by day", {day: figures.players for day, figures in days.items()}, number),
             _by_day("Bookings by day", {day: figures.bookings for day, figures in days.items()}, short_money),
+            *self._revenue(days),
             _by_day("Events by day", {day: figures.events for day, figures in days.items()}, number),
         ]
         return found if self.game else [*found, *_by_game(self.portfolio)]
+
+    def _revenue(self, days: Mapping[date, GameDay]) -> list[PortfolioChart]:
+        """Return the chart of what is left after refunds, taxes and store fees, with what ads earned."""
+        if not self.portfolio.has_revenue:
+            return []
+        values: dict[object, float] = {day: figures.revenue for day, figures in days.items()}
+        return [
+            _by_day("Revenue by day, from sales after refunds, taxes and store fees, and from ads", values, short_money)
+        ]
 
 
 def status_part(overview: Overview, now: datetime | None = None) -> str:

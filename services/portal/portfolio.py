@@ -1,9 +1,9 @@
-"""Players, bookings and events of all games, day by day: read in the background, and kept for a minute."""
+"""Players, bookings, revenue and events of all games, day by day: read in the background, and kept for a minute."""
 
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Protocol
 
@@ -16,19 +16,28 @@ from services.portal.settings import QueryLimits
 DAYS = 14
 _KEPT_SECONDS = 60.0
 _LIMITS = QueryLimits(time=timedelta(seconds=60), rows=10_000)
-_QUESTION = Question(
-    name="portfolio",
-    title="How are the games doing, day by day?",
-    grain="one row per event_date and game_name, of the last 14 days",
-    asked_by="analyst",
-    reader=QuestionReader.PRODUCT_MANAGER,
-    engines=frozenset(QueryEngine),
-    sql=f"""SELECT event_date, game_name, active_players, bookings, events
-FROM gold.kpi_daily
+
+
+def _question(name: str, title: str, columns: str, table: str) -> Question:
+    return Question(
+        name=name,
+        title=title,
+        grain="one row per event_date and game_name, of the last 14 days",
+        asked_by="analyst",
+        reader=QuestionReader.PRODUCT_MANAGER,
+        engines=frozenset(QueryEngine),
+        sql=f"""SELECT event_date, game_name, {columns}
+FROM {table}
 WHERE event_date > current_date - INTERVAL '{DAYS}' DAY AND event_date <= current_date
 ORDER BY event_date, game_name
-""",  # noqa: S608 # a number of our own
+""",  # noqa: S608 # names of our own
+    )
+
+
+_PLAY = _question(
+    "portfolio", "How are the games doing, day by day?", "active_players, bookings, events", "gold.kpi_daily"
 )
+_REVENUE = _question("revenue", "What do the games earn, day by day?", "revenue", "gold.revenue_per_day")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +47,16 @@ class GameDay:
     players: int = 0
     bookings: float = 0.0
     events: int = 0
+    revenue: float = 0.0
 
     def __add__(self, other: "GameDay") -> "GameDay":
         """Add the figures of another game; two games have no player in common."""
-        return GameDay(self.players + other.players, self.bookings + other.bookings, self.events + other.events)
+        return GameDay(
+            self.players + other.players,
+            self.bookings + other.bookings,
+            self.events + other.events,
+            self.revenue + other.revenue,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +69,7 @@ class Portfolio:
         problem: why the newest reading failed; the figures are those of the one before.
         remedy: the command that helps then, if one is known.
         is_possible: False if the portal has no tables to read.
+        has_revenue: False if revenue can't be read; it is 0 then.
     """
 
     days: Mapping[date, Mapping[str, GameDay]]
@@ -61,6 +77,7 @@ class Portfolio:
     problem: str = ""
     remedy: str = ""
     is_possible: bool = True
+    has_revenue: bool = False
 
     @property
     def is_loading(self) -> bool:
@@ -133,7 +150,7 @@ class PortfolioReader:
 
     def _read(self) -> None:
         try:
-            found = portfolio_of(self._run(_QUESTION, _LIMITS), datetime.now(UTC))
+            found = portfolio_of(self._run(_PLAY, _LIMITS), datetime.now(UTC), self._revenue())
         except GamelakeError as error:
             remedy = error.remedy if isinstance(error, QuestionFailedError) else ""
             found = Portfolio(self._newest.days, self._newest.read_at, str(error), remedy)
@@ -143,15 +160,32 @@ class PortfolioReader:
             self._newest = found
             self._reads_again_at = self._clock() + _KEPT_SECONDS
 
+    def _revenue(self) -> QuestionResult | None:
+        """Read what the games earn; None without exchange rates, which another lakehouse may lack."""
+        try:
+            return self._run(_REVENUE, _LIMITS)
+        except GamelakeError:
+            return None
 
-def portfolio_of(result: QuestionResult, now: datetime) -> Portfolio:
-    """Return the portfolio of a result, with a day for each of the period."""
+
+def portfolio_of(result: QuestionResult, now: datetime, revenue: QuestionResult | None = None) -> Portfolio:
+    """Return the portfolio with a day for each of the period.
+
+    Args:
+        result: rows of day, game, players, bookings and events.
+        now: the time at which they were read.
+        revenue: rows of day, game and revenue; None if it can't be read.
+    """
     first = now.date() - timedelta(days=DAYS - 1)
     days: dict[date, dict[str, GameDay]] = {first + timedelta(days=place): {} for place in range(DAYS)}
     for row in result.rows:
         day, game, figures = _figures(row)
         days.setdefault(day, {})[game] = figures
-    return Portfolio(dict(sorted(days.items())), now)
+    for row in () if revenue is None else revenue.rows:
+        day, game = date.fromisoformat(str(row[0])[:10]), str(row[1])
+        if game in days.get(day, {}):
+            days[day][game] = replace(days[day][game], revenue=float(str(row[2] or 0)))
+    return Portfolio(dict(sorted(days.items())), now, has_revenue=revenue is not None)
 
 
 def _figures(row: Sequence[object]) -> tuple[date, str, GameDay]:

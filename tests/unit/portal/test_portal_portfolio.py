@@ -104,13 +104,18 @@ def test_figures_of_an_earlier_reading_stay_with_their_time() -> None:
 
 
 class Engine:
-    """Runs the question of the portfolio: with a result, or with an error."""
+    """Runs the questions of the portfolio: how the games do with an outcome, what they earn with another one."""
 
-    def __init__(self, outcome: QuestionResult | Exception) -> None:
+    def __init__(self, outcome: QuestionResult | Exception, revenue: QuestionResult | None = None) -> None:
         self.outcome = outcome
+        self.revenue = revenue
         self.asked = 0
 
-    def __call__(self, _question: Question, _limits: QueryLimits) -> QuestionResult:
+    def __call__(self, question: Question, _limits: QueryLimits) -> QuestionResult:
+        if "revenue" in question.name:
+            if self.revenue is None:
+                raise QuestionFailedError("there is no table gold.currency_rates", "")
+            return self.revenue
         self.asked += 1
         if isinstance(self.outcome, Exception):
             raise self.outcome
@@ -129,6 +134,22 @@ def test_the_figures_are_read_in_the_background_and_again_after_a_minute() -> No
     now[0] = 61
     reader.newest()
     eventually(lambda: engine.asked == 2)
+
+
+def test_revenue_is_a_chart_of_its_own_and_without_rates_the_other_figures_are_there() -> None:
+    played = QuestionResult(COLUMNS, ROWS, is_cut=False)
+    earned = QuestionResult(
+        ("event_date", "game_name", "revenue"), ((TODAY, "Archery Duel", 700.5), (TODAY, "Gone", 1.0)), is_cut=False
+    )
+    text = page(portfolio_of(played, NOW, earned))
+    reader = PortfolioReader(Engine(played))
+    reader.newest()
+    eventually(lambda: not reader.newest().is_loading)
+
+    assert "Revenue by day" in text
+    assert "$700" in text
+    assert "Revenue by day" not in page()
+    assert (reader.newest().has_revenue, reader.newest().problem) == (False, "")
 
 
 @pytest.mark.parametrize("error", [QuestionFailedError("no Trino", "restart it"), ValueError("a bug")])
