@@ -14,6 +14,7 @@ QUALITY = "gold/quality"
 TABLE_CHECKS = "gold/table_checks"
 VALIDATIONS = "gold/validations"
 CURRENCY_RATES = "gold/currency_rates"
+STORE_SALES = "gold/store_sales"
 LINEAGE_EVENTS = "lineage/events"
 AUDIT_QUERIES = "audit/queries"
 AUDIT_SUPPORT_CALLS = "audit/support_calls"
@@ -25,6 +26,7 @@ NO_AGGREGATES = frozenset(
         TABLE_CHECKS,
         VALIDATIONS,
         CURRENCY_RATES,
+        STORE_SALES,
         "gold/live_ops_player_state",
         "gold/live_ops_minutes",
         "gold/live_ops_signals",

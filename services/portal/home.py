@@ -133,7 +133,7 @@ class Home:
         return found if self.game else [*found, *_by_game(self.portfolio)]
 
     def _revenue(self, days: Mapping[date, GameDay]) -> list[PortfolioChart]:
-        """Return the chart of what is left after refunds, taxes and store fees, with what ads earned."""
+        """Return the chart of sales, less refunds, taxes and store fees, and of ad revenue."""
         if not self.portfolio.has_revenue:
             return []
         values: dict[object, float] = {day: figures.revenue for day, figures in days.items()}

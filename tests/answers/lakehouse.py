@@ -17,8 +17,9 @@ from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.runner import FailedRefresh, GoldTables, attempt
 from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.money.rates import import_rates
+from gamelake.serving.money.store_reports import create_table, import_report
 from tests.answers.figures import FIGURES
-from tests.answers.of_money import RATES
+from tests.answers.of_money import RATES, google_play_report
 from tests.answers.of_one_game import DEAD_LETTERS
 from tests.answers.play import GAMES, TODAY, Event
 
@@ -50,6 +51,9 @@ def make_lakehouse(location: Location) -> None:
             location.child(path), rows, partition_by=[partition], storage_options=dict(location.options) or None
         )
     import_rates(Store(location), {(currency, date(2026, 1, 1)): usd for currency, usd in RATES.items()})
+    create_table(Store(location))
+    for game in GAMES:
+        import_report(Store(location), google_play_report(game))
     results = [attempt(refresh) for refresh in GoldTables(Store(location), contract()).now()]
     failed = [each.reason for each in results if isinstance(each, FailedRefresh)]
     assert not failed, failed

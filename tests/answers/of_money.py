@@ -1,11 +1,16 @@
 """The answers to the questions about money."""
 
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+import csv
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime
+from io import StringIO
+from typing import Any
 
+from gamelake.serving.money.store_reports import ReportingStore, StoreReport, read_report
 from tests.answers.figures import FIGURES, ago, grouped
 from tests.answers.of_all_games import Rows
-from tests.answers.play import PLACES, Event
+from tests.answers.play import PLACES, TODAY, Event
 from tests.answers.rounding import Rounded, cents, share
 
 # As contracts/money.yaml has them.
@@ -53,6 +58,92 @@ def refunds() -> Rows:
     return rows
 
 
+def store_differences() -> Rows:
+    reported = [(_day(line), line["game"], line) for line in _LINES]
+    days = {(day, game) for day, game, _ in reported}
+    sides: dict[tuple[Any, ...], list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
+    for day, game, line in reported:
+        side = sides[day, game, "android", line["Country of Buyer"] or "~", line["Currency of Sale"] or "~"]
+        side[0] += _sign(line)
+        side[2] += _sign(line) * float(line["Charged Amount"])
+    for event in filter(_is_sale_or_refund, FIGURES.events):
+        if event.platform == "android" and (event.day, event.game_name) in days:
+            sign = -1 if event.event_name == "refund" else 1
+            side = sides[event.day, event.game_name, "android", event.country or "~", _currency(event) or "~"]
+            side[1] += sign
+            side[3] += sign * _price(event)
+    return [
+        (
+            *(None if part == "~" else part for part in key),
+            *side[:2],
+            cents(side[2]),
+            cents(side[3]),
+            cents(side[2] - side[3]),
+        )
+        for key, side in sorted(sides.items())
+        if side[0] != side[1] or abs(side[2] - side[3]) >= 0.005
+    ]
+
+
+def orders_that_differ() -> Rows:
+    days = {(_day(line), line["game"]) for line in _LINES if _sign(line) > 0}
+    reported = {line["Order Number"]: line for line in _LINES if _sign(line) > 0}
+    counted = {
+        event.order_id: event
+        for event in FIGURES.events
+        if event.order_id and event.event_name == "purchase" and event.platform == "android"
+        and (event.day, event.game_name) in days
+    }  # fmt: skip
+    rows: Rows = []
+    for order in reported.keys() | counted.keys():
+        line, event = reported.get(order or ""), counted.get(order)
+        prices = (float(line["Charged Amount"]) if line else None, _price(event) if event else None)
+        if prices[0] != prices[1]:
+            game = line["game"] if line else event.game_name if event else ""
+            rounded = (None if price is None else cents(price) for price in prices)
+            rows.append((game, order, _day(line) if line else None, event.day if event else None, *rounded))
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def google_play_report(game: str) -> StoreReport:
+    """The report of Google Play on a game: it lacks some of its orders, has others, and other prices."""
+    text = StringIO()
+    writer = csv.DictWriter(text, fieldnames=_LINES[0].keys())
+    writer.writeheader()
+    writer.writerows(line for line in _LINES if line["game"] == game)
+    text.seek(0)
+    return read_report(text, "report.csv", ReportingStore.GOOGLE_PLAY, "com.example.game", game)
+
+
+def _lines() -> Iterator[Mapping[str, str]]:
+    recent = (
+        event
+        for event in FIGURES.events
+        if event.order_id and event.platform == "android" and ago(25) <= event.day < TODAY
+    )
+    for place, event in enumerate(sorted(recent, key=lambda event: (event.event_time, event.order_id or ""))):
+        price = _price(event) + (1 if place % 7 == 1 else 0)
+        line = {
+            "game": event.game_name, "Package ID": "com.example.game", "SKU ID": event.product_id or "",
+            "Order Number": f"unknown-{place}" if place % 7 == 3 else event.order_id or "",
+            "Order Charged Date": f"{event.day:%b %d, %Y}" if place % 2 else str(event.day),
+            "Financial Status": "Refund" if event.event_name == "refund" else "Charged",
+            "Currency of Sale": event.currency or "", "Country of Buyer": event.country or "",
+            "Charged Amount": f"{price:.6f}",
+        }  # fmt: skip
+        if place % 7 != 5:
+            yield line
+
+
+def _day(line: Mapping[str, str]) -> date:
+    text = line["Order Charged Date"]
+    return date.fromisoformat(text) if text[:1].isdigit() else datetime.strptime(text, "%b %d, %Y").date()  # noqa: DTZ007
+
+
+def _sign(line: Mapping[str, str]) -> int:
+    return -1 if line["Financial Status"] == "Refund" else 1
+
+
 def _month(event: Event) -> datetime:
     return event.event_time.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
@@ -90,5 +181,7 @@ def _sums(events: Iterable[Event]) -> tuple[float, float, float]:
 
 
 OF_MONEY: Mapping[str, Callable[[], Rows]] = {
-    each.__name__: each for each in (revenue_per_day, revenue_by_country, refunds)
+    each.__name__: each
+    for each in (revenue_per_day, revenue_by_country, refunds, store_differences, orders_that_differ)
 }
+_LINES = tuple(_lines())

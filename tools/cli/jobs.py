@@ -58,5 +58,8 @@ COMMANDS: Mapping[str, ContainerCommand] = {
     "clone": ContainerCommand("maintenance", "jobs.clone", "Clone tables without copying their files."),
     "forget": ContainerCommand("privacy", "jobs.forget_player", "Erase a player."),
     "rates": ContainerCommand("maintenance", "jobs.import_rates", "Import exchange rates, as CSV on standard input."),
+    "store-report": ContainerCommand(
+        "maintenance", "jobs.import_store_report", "Import an app store's sales report from standard input."
+    ),
     "export": ContainerCommand("privacy", "jobs.export_player", "Export the data that is stored about a player."),
 }

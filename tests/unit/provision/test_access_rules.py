@@ -17,10 +17,11 @@ from gamelake.contract.access import RoleGames, load_access
 from gamelake.contract.aggregates import Over
 from gamelake.contract.games import load_games
 from gamelake.layers.silver import COMMON_SCHEMA
-from gamelake.model.naming import Layer
+from gamelake.model.naming import STORE_SALES, Layer
 from gamelake.serving.kpis.tables import ALL as KPI_TABLES
 from gamelake.serving.live_ops.signals.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
 from gamelake.serving.live_ops.states.player_table import PLAYER_STATE, ROW_SCHEMA
+from gamelake.serving.money.store_reports import SCHEMA as STORE_SALES_SCHEMA
 from gamelake.serving.sql.dialects import names_in
 from gamelake.serving.sql.views import load_views
 from services.provision.access import ACCESS, GAMES, RULES, SETTINGS, VIEWS, AccessRules, generate, mask
@@ -199,6 +200,7 @@ def test_every_table_of_all_games_in_the_code_is_in_the_contract() -> None:
     """Those of the data's quality are for people who see all games."""
     schemas: dict[str, pa.Schema] = {
         "silver.events": COMMON_SCHEMA,
+        STORE_SALES: STORE_SALES_SCHEMA,
         PLAYER_STATE: ROW_SCHEMA,
         MINUTES: MINUTES_SCHEMA,
         SIGNALS: SIGNALS_SCHEMA,
