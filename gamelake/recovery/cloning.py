@@ -126,7 +126,11 @@ class Cloning:
         adds = list(history.live_at(version).values())
         # Before the check that the files exist: a stalled vacuum may end between an earlier check and this one.
         kind = CloneKind.COPY if self._must_copy(history, adds) else self.kind
-        self._require_there(source, version, adds)
+        if gone := history.missing(adds):
+            raise CloneError(
+                f"{source}: {gone} of the files of version {version} are missing: vacuum or an erasure deleted them; "
+                "choose a version within the retention"
+            )
         cloned = ClonedTable(
             table=clone_table(self.name, source),
             source=source,
@@ -144,14 +148,6 @@ class Cloning:
         live = history.live_at(history.newest)
         # After a vacuum that stalled or was killed, deletes of replaced files may still reach the store.
         return any(add["path"] not in live for add in adds) and may_be_vacuumed(self.store, history.table)
-
-    def _require_there(self, source: str, version: int, adds: Sequence[Action]) -> None:
-        there = set(self.store.paths(source))
-        if gone := [add["path"] for add in adds if f"{source}/{unquote(add['path'])}" not in there]:
-            raise CloneError(
-                f"{source}: {len(gone)} of the files of version {version} are missing: vacuum or an erasure deleted "
-                "them; choose a version within the retention"
-            )
 
     def _write(self, planned: _Planned) -> None:
         cloned = planned.table

@@ -3,10 +3,11 @@
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries", "Add File and Remove File".
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import takewhile
+from urllib.parse import unquote
 
 from gamelake.delta.log.codec import (
     Action,
@@ -53,10 +54,12 @@ class TableHistory:
     """The commits of a table.
 
     Attributes:
+        store: the store of the lakehouse.
         table: path of the table.
         commits: the commits in the order of their versions: all, or one for the log checkpoint and those after it.
     """
 
+    store: Store
     table: str
     commits: list[_Commit] = field(default_factory=list)
 
@@ -67,7 +70,7 @@ class TableHistory:
         Raises:
             RestoreError: the table does not exist, or has neither its first entry nor a log checkpoint.
         """
-        history, version = cls(table), 0
+        history, version = cls(store, table), 0
         checkpoint = read_log_checkpoint(store, table) if store.get(entry_path(table, 0)) is None else None
         if checkpoint is not None:
             history.commits.append(_from_checkpoint(checkpoint))
@@ -150,6 +153,11 @@ class TableHistory:
                 live.pop(path, None)
             live |= {add["path"]: add for add in commit.adds}
         return live
+
+    def missing(self, adds: Sequence[Action]) -> int:
+        """Count the files of add actions that no longer exist."""
+        there = set(self.store.paths(self.table)) if adds else set()
+        return sum(f"{self.table}/{unquote(add['path'])}" not in there for add in adds)
 
 
 def _from_checkpoint(checkpoint: LogCheckpoint) -> _Commit:

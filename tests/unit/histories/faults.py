@@ -17,9 +17,8 @@ from gamelake.privacy import lake_erasure
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.privacy.lake_erasure import LakeErasure
 from gamelake.quality.suites import holds
-from gamelake.recovery.game_titles import RestoredTitles
 from gamelake.recovery.replay import runs
-from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.restore import RestoredTitles, TableRestore
 from gamelake.recovery.stream_batches import StreamBatches
 from gamelake.scans.player_rows import PlayerTable
 from gamelake.serving.gold import definition

@@ -106,7 +106,7 @@ class Histories(RuleBasedStateMachine):
     def it_is_restored_while_a_batch_comes(self, number: int, players: list[str]) -> None:
         version, since = number % len(self.versions), self.versions[-1]
         with maintenance_lease(self.store, NAME) as lease:
-            planned = TableRestore(self.store, TableHistory.read(self.store, NAME), version)
+            planned = TableRestore(TableHistory.read(self.store, NAME), version)
             self.a_batch_comes(players)
             with suppress(RestoreError):
                 planned.commit(lease)
@@ -195,7 +195,7 @@ class Histories(RuleBasedStateMachine):
             assert self._rows(NAME, version) == self.versions[version]
 
     def _restored(self, version: int, commit: Callable[[TableRestore], object]) -> bool:
-        planned = TableRestore(self.store, TableHistory.read(self.store, NAME), version)
+        planned = TableRestore(TableHistory.read(self.store, NAME), version)
         try:
             commit(planned)
         except RestoreError:
