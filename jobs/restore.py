@@ -22,10 +22,9 @@ from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of, game_ta
 from gamelake.objects.settings import LakehouseSettings, TableSettings
 from gamelake.objects.store import Store
 from gamelake.program import FAILED, moment, run
-from gamelake.recovery.replay.replayer import Replayed, ReplayRequest
-from gamelake.recovery.replay.selection import Selection
+from gamelake.recovery.replay.execution import Selection
+from gamelake.recovery.replay.replayer import Replayed, ReplayRequest, replayer
 from gamelake.recovery.replay.settings import ReplaySettings
-from gamelake.recovery.replay.setup import replayer
 from gamelake.recovery.restore import GameRestore, RestoredTable, RestoredTitles, TableRestore
 from gamelake.recovery.stream_batches import StreamBatches
 from gamelake.recovery.table_history import NONE_YET, TableHistory

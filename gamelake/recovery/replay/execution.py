@@ -1,7 +1,8 @@
-"""Readers of a replay's records: Spark, or this process if it needs less time than Spark takes to start."""
+"""Selects and reads the records of a replay, on Spark or in this process, whichever takes less time."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from operator import and_, or_
 
@@ -15,15 +16,46 @@ from gamelake.delta.file_bounds import bounds_of
 from gamelake.delta.log.codec import FileEntry, live_files
 from gamelake.delta.tables import open_table
 from gamelake.ledger.coordinates import CoordinateRange
+from gamelake.model.logs import event_logger
 from gamelake.model.naming import QUARANTINE
 from gamelake.objects.store import Location
 from gamelake.recovery.replay.marks import COORDINATES, MARKED_IN, WHY
-from gamelake.recovery.replay.selection import Selection, column_of
 from gamelake.recovery.replay.task import ReplayPlan, ReplayReport, ReplayTask, decode_report
 from gamelake.scans.datasets import dataset
+from gamelake.session import Sessions
 from gamelake.streaming.plan import REPORT_SCHEMA
 
+log = event_logger(__name__)
+
 _RECORDS_A_BATCH = 20_000
+# Decoded, these are a few hundred MiB, which one process handles in the time that Spark takes to start.
+_LOCAL_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Conditions on the records of a table; an empty one selects all.
+
+    Attributes:
+        source: the table: bronze, the dead letters or the quarantine.
+        reasons: reasons of dead letters; empty for all.
+        rules: rules that quarantined the rows; empty for all.
+        since: the first Kafka timestamp; None for no bound.
+        until: the end of the Kafka timestamps, exclusive; None for no bound.
+        coordinates: ranges of the records' coordinates; empty for all.
+    """
+
+    source: str
+    reasons: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    coordinates: tuple[CoordinateRange, ...] = ()
+
+
+def column_of(selection: Selection, name: str) -> str:
+    """Return the name of a Kafka coordinate's column in the source; the quarantine uses the names of silver."""
+    return f"kafka_{name}" if selection.source == QUARANTINE and name in ("partition", "offset") else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +182,29 @@ class LocalReader:
         least, most = bounds_of(pa.table(handle.get_add_actions(flatten=False)), "offset")
         offsets = zip(live_files(handle), least.to_pylist(), most.to_pylist(), strict=True)
         return [file for file, *bounds in offsets if _may_have(selection, file, *bounds)]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderBySize:
+    """Reads small selections in this process, and starts Spark for larger ones.
+
+    Attributes:
+        location: the lakehouse.
+        sessions: starts a Spark session.
+    """
+
+    location: Location
+    sessions: Sessions
+
+    def reports(self, selection: Selection, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
+        """Run the plan on the selected records, and return a report for each task and chunk."""
+        local = LocalReader(self.location)
+        size = local.bytes(selection, plan.versions[selection.source])
+        if size <= _LOCAL_BYTES:
+            return local.reports(selection, plan)
+        log.info("source_read_by_spark", table=selection.source, bytes=size)
+        with self.sessions() as spark:
+            return SparkReader(spark, self.location).reports(selection, plan)
 
 
 def _decoded(reports: Iterator[pa.RecordBatch]) -> Iterator[ReplayReport]:

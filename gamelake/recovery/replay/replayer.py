@@ -1,53 +1,49 @@
 """The driver of a replay: tasks find and write rows that the tables lack, and one commit per table adds them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
 import msgspec
+import pyarrow as pa
 
+from gamelake.contract.games import load_games
 from gamelake.delta.appends import columns_of
 from gamelake.delta.columns import conflicts
-from gamelake.delta.listing import table_paths
+from gamelake.delta.listing import games_of, table_paths
 from gamelake.delta.table_files import TableFiles
 from gamelake.delta.tables import DeltaTables, open_table
+from gamelake.layers.comments import EventComments
+from gamelake.ledger.held_tables import stream_tables
 from gamelake.ledger.manifests import EventsFile, Judged
 from gamelake.ledger.replay_manifests import ReplayManifest
 from gamelake.ledger.replay_notices import ReplayNotices
 from gamelake.model.errors import IncompatibleSchemaError
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.logs import event_logger
-from gamelake.model.naming import QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS, game_of
+from gamelake.model.naming import QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS, game_of, game_table
 from gamelake.objects.store import Store
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.quality.judging import merge_judged, require_no_failures
+from gamelake.recovery.replay.execution import ReaderBySize, Selection
 from gamelake.recovery.replay.identities import IdentityPlan, ReplayWindows
-from gamelake.recovery.replay.late_batches import await_begun_batches
+from gamelake.recovery.replay.late_batches import LateBatches
 from gamelake.recovery.replay.marks import MARKED_IN
 from gamelake.recovery.replay.runs import ReplayRun, replay_run
-from gamelake.recovery.replay.selection import Selection
+from gamelake.recovery.replay.settings import ReplaySettings
 from gamelake.recovery.replay.task import Purpose, ReplayPlan, ReplayReport, WantedRows
+from gamelake.session import own_session
 from gamelake.streaming.driver.decision import sum_counts
 from gamelake.streaming.driver.table_columns import TableColumns
 from gamelake.streaming.plan import TaskPlan, WrittenFile, clock_now
+from gamelake.streaming.rules import RulesLoader
 
 log = event_logger(__name__)
 
 _ATTEMPTS = 5
-
-
-def settled_version(store: Store, source: str) -> int:
-    """Wait until all batches in a table are in every other table too, and return the table's version before the wait.
-
-    Raises:
-        TableNotFoundError: the table does not exist.
-        TransientError: a batch has begun but is not completed, because its stream does not run.
-    """
-    handle = open_table(store.location, source)
-    await_begun_batches(store)
-    return handle.version()
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +146,6 @@ class Replayer:
 
     Attributes:
         reader: reads the records and runs the tasks.
-        store: the store of the lakehouse.
         tables: commits to the tables.
         decoding: the decoding part of the tasks' plan.
         failpoints: where tests kill the process.
@@ -158,7 +153,6 @@ class Replayer:
     """
 
     reader: RecordReader
-    store: Store
     tables: DeltaTables
     decoding: TaskPlan
     failpoints: Failpoints
@@ -181,7 +175,7 @@ class Replayer:
             TransientError: a batch of the stream is partly committed.
             BrokenRuleError: a row breaks a rule with the action `fail`; nothing was committed.
         """
-        with replay_run(self.store, self.tables, self.failpoints) as run:
+        with replay_run(self.tables, self.failpoints) as run:
             return self._replay(request, run)
 
     def _replay(self, request: ReplayRequest, run: ReplayRun) -> Replayed:
@@ -227,27 +221,29 @@ class Replayer:
         return have is None or not conflicts(have, columns_of(entry))
 
     def _land(self, request: ReplayRequest, number: int, purpose: Purpose) -> DecidedReplay:
-        source, location = request.selection.source, self.store.location
-        version = settled_version(self.store, source)
-        versions = self.present_versions() | {source: version}
-        seed = ReplayNotices(self.store).seed() if purpose is Purpose.WRITE else ""
+        source, store = request.selection.source, self.tables.store
+        handle = open_table(store.location, source)
+        # Every batch that this version has is in the other tables too then.
+        LateBatches(self.tables).wait()
+        version = handle.version()
+        seed = ReplayNotices(store).seed() if purpose is Purpose.WRITE else ""
         plan = ReplayPlan(
             decoding=self.decoding,
             run=number,
             source=source,
             targets=request.targets,
-            versions=versions,
+            versions=self.present_versions() | {source: version},
             wanted=WantedRows.MISSING,
             purpose=purpose,
-            identities=IdentityPlan.of(seed, self.windows, location, source, version) if seed else None,
+            identities=IdentityPlan.of(seed, self.windows, store.location, source, version) if seed else None,
         )
         return self.decide(partial(self.reader.reports, request.selection), plan)
 
     def present_versions(self) -> dict[str, int]:
         """Return the newest versions of the existing tables that a replay may append to."""
         others = (SILVER_EVENTS, REPLAYED, QUARANTINE, RELEASED)
-        there = [name for name in table_paths(self.store) if game_of(name) or name in others]
-        return {name: open_table(self.store.location, name).version() for name in there}
+        there = [name for name in table_paths(self.tables.store) if game_of(name) or name in others]
+        return {name: open_table(self.tables.store.location, name).version() for name in there}
 
     def decide(self, run: Callable[[ReplayPlan], tuple[ReplayReport, ...]], plan: ReplayPlan) -> DecidedReplay:
         """Run the tasks, and run them again if they disagree on a table's columns.
@@ -259,13 +255,46 @@ class Replayer:
         known = {name: schema for name in plan.versions if (schema := self.tables.schema(name)) is not None}
         columns = TableColumns(known)
         decoding = replace(self.decoding, clock=clock_now())
-        plan = replace(plan, erased=ErasureRecords(self.store).erased_pseudonyms())
+        plan = replace(plan, erased=ErasureRecords(self.tables.store).erased_pseudonyms())
 
         def attempt() -> tuple[tuple[ReplayReport, ...], list[WrittenFile]]:
             reports = run(replace(plan, decoding=decoding.for_tables(columns.schemas)))
             return reports, [file for report in reports for file in report.files]
 
         return DecidedReplay(*columns.agree_on(attempt), plan.versions)
+
+
+@contextmanager
+def replayer(name: str, settings: ReplaySettings) -> Iterator[Replayer]:
+    """Yield a replayer; its tables are closed at the end of the block.
+
+    Args:
+        name: name of the Spark application, which is started only for large selections.
+        settings: the settings of the replay.
+
+    Raises:
+        ContractError: the games contract is invalid, or a rule can't be evaluated.
+    """
+    location = settings.tables.lakehouse.location
+    sessions = partial(own_session, name, location, settings.tables.spark_jars)
+    with opened(settings, ReaderBySize(location, sessions)) as replays:
+        yield replays
+
+
+@contextmanager
+def opened(settings: ReplaySettings, reader: RecordReader) -> Iterator[Replayer]:
+    """Yield a replayer with a given reader, as `replayer` does; replayed rows are evaluated like new ones."""
+    games_file, store = settings.tables.games_file, Store(settings.tables.lakehouse.location)
+    contract = load_games(games_file)
+    with stream_tables(store.location, EventComments(contract, store)) as tables:
+
+        def schemas() -> dict[str, pa.Schema]:
+            names = [game_table(game) for game in games_of(store)]
+            return {name: schema for name in names if (schema := tables.schema(name)) is not None}
+
+        rules = RulesLoader(settings.rules, games_file, contract, store, schemas).watch().now()
+        decoding = replace(settings.decoding(), rules=rules)
+        yield Replayer(reader, tables, decoding, Failpoints(settings.tables.kill), settings.windows)
 
 
 def _result(request: ReplayRequest, decided: DecidedReplay) -> Replayed:

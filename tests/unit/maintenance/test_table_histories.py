@@ -115,14 +115,14 @@ class Histories(RuleBasedStateMachine):
 
     @rule(players=ROWS, is_killed=st.booleans())
     def rows_are_replayed(self, players: list[str], is_killed: bool) -> None:  # drawn by Hypothesis
-        with replay_run(self.store, self.tables, Failpoints(None)) as run:
+        with replay_run(self.tables, Failpoints(None)) as run:
             found = ReplayManifest(number=run.number, tables=(an_entry(self.store, SILVER, players),))
             if is_killed:
                 run.manifests.settle(found)
             else:
                 run.settle(found)
         if is_killed:
-            with replay_run(self.store, self.tables, Failpoints(None)):
+            with replay_run(self.tables, Failpoints(None)):
                 pass  # the next process finishes what was settled
         self._becomes(self.versions[-1] + Rows(players))
 
