@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from enum import StrEnum
@@ -155,6 +155,10 @@ class DeltaTables:
                 return schema_of(self._opened(table))
         except (TableNotFoundError, TableRefusedError):
             return None
+
+    def schemas(self, tables: Iterable[str]) -> dict[str, pa.Schema]:
+        """Return the columns of the tables that exist, by path, as `schema` returns them."""
+        return {table: schema for table in tables if (schema := self.schema(table)) is not None}
 
     def partition_columns(self, table: str) -> tuple[str, ...] | None:
         """Return a table's partition columns in order; None if there is no such table yet, or if it can't be opened.

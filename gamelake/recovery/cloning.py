@@ -152,24 +152,20 @@ class Cloning:
     def _write(self, planned: _Planned) -> None:
         cloned = planned.table
         if cloned.kind is CloneKind.COPY:
-            self._copy(planned)
             adds = planned.adds
+            for place in (unquote(add["path"]) for add in adds):
+                try:
+                    self.store.copy(f"{cloned.source}/{place}", f"{cloned.table}/{place}")
+                except FileNotFoundError as error:
+                    raise TransientError(
+                        f"{cloned.source} was rewritten meanwhile; --drop {self.name}, and try again"
+                    ) from error
         else:
             root = quote(self.store.location.child(cloned.source), safe=":/%")
             adds = [{**add, "path": f"{root}/{add['path']}"} for add in planned.adds]
         actions = [*self._head(cloned), *({"add": {**add, "dataChange": True}} for add in adds)]
         if not put_entry(self.store, cloned.table, 0, actions):
             raise CloneError(f"{cloned.table} exists already and does not belong to a clone; delete it first")
-
-    def _copy(self, planned: _Planned) -> None:
-        for add in planned.adds:
-            place = unquote(add["path"])
-            try:
-                self.store.copy(f"{planned.table.source}/{place}", f"{planned.table.table}/{place}")
-            except FileNotFoundError as error:
-                raise TransientError(
-                    f"{planned.table.source} was rewritten meanwhile; --drop {self.name}, and try again"
-                ) from error
 
     def _head(self, cloned: ClonedTable) -> list[Action]:
         """Return the metadata actions of the clone: those of its source at the version."""

@@ -80,7 +80,8 @@ class StreamBatches:
         """
         found = joined(taken for each in sorted(transactions) for taken in self._of_batch(each))
         replays = {each.number: each for each in ReplayManifests(self._store).all()}
-        for number in sorted(_number(each) for each in transactions if each.startswith(REPLAY)):
+        numbers = (each.removeprefix(REPLAY).partition("/")[0] for each in transactions if each.startswith(REPLAY))
+        for number in sorted(map(int, numbers)):
             entries = [entry for entry in replays[number].tables if entry.table in tables]
             if not all(self._are_among(entry, found) for entry in entries):
                 raise RestoreError(f"replay {number} wrote rows of batches from before that version. {_BACKFILL}")
@@ -103,8 +104,3 @@ class StreamBatches:
         within = [(partition == each.partition) & (offset >= each.first) & (offset <= each.last) for each in ranges]
         rows = dataset(self._store.location, entry.table, columns_of(entry), map(FileEntry.of, entry.files))
         return bool(within) and rows.count_rows(filter=reduce(or_, within)) == entry.rows
-
-
-def _number(transaction: str) -> int:
-    """Return the number of a replay run."""
-    return int(transaction.removeprefix(REPLAY).partition("/")[0])

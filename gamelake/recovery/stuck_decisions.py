@@ -8,6 +8,7 @@ its rows again without the values of that column, which remain in bronze.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -26,6 +27,8 @@ from gamelake.ledger.replay_manifests import ReplayManifest, ReplayManifests
 from gamelake.ledger.settle_records import SettleRecords
 from gamelake.streaming.driver.batch_commits import BatchCommits
 from gamelake.streaming.driver.stream import Stream
+
+Manifest = TypeVar("Manifest", BatchManifest, ReplayManifest)
 
 
 class StuckTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,12 +126,11 @@ class StuckDecisions:
             newest = batches[-1:] if first is None else [each for each in batches if each >= min(first, batches[-1])]
             for manifest in manifests.read_many(newest):
                 name = f"batch {manifest.batch_id} of {stream}"
-                yield _Decision(name, manifest.tables, manifest.transaction, _saving_batch(manifests, manifest))
+                yield _Decision(name, manifest.tables, manifest.transaction, _saving(manifests.replace, manifest))
         replays = ReplayManifests(self.tables.store)
         for replay in replays.unfinished():
-            yield _Decision(
-                f"replay {replay.number}", replay.tables, replay.transaction, _saving_replay(replays, replay)
-            )
+            name, save = f"replay {replay.number}", _saving(replays.replace, replay)
+            yield _Decision(name, replay.tables, replay.transaction, save)
 
     def _stuck(self, decision: _Decision) -> Iterator[StuckTable]:
         for entry in decision.tables:
@@ -157,9 +159,5 @@ class StuckDecisions:
         return write_rows(self.tables.store, table, kept, file.partition)
 
 
-def _saving_batch(manifests: Manifests, manifest: BatchManifest) -> Callable[[tuple[TableFiles, ...]], None]:
-    return lambda tables: manifests.replace(msgspec.structs.replace(manifest, tables=tables))
-
-
-def _saving_replay(manifests: ReplayManifests, manifest: ReplayManifest) -> Callable[[tuple[TableFiles, ...]], None]:
-    return lambda tables: manifests.replace(msgspec.structs.replace(manifest, tables=tables))
+def _saving(replace: Callable[[Manifest], None], manifest: Manifest) -> Callable[[tuple[TableFiles, ...]], None]:
+    return lambda tables: replace(msgspec.structs.replace(manifest, tables=tables))

@@ -1,10 +1,11 @@
 """Selects and reads the records of a replay, on Spark or in this process, whichever takes less time."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import and_, or_
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -77,7 +78,7 @@ class SparkReader:
     def _records(self, selection: Selection, versions: Mapping[str, int]) -> DataFrame:
         """Select the records at fixed versions of the tables, without records that are settled already."""
         found = table(self.spark, self.location, selection.source, versions[selection.source])
-        for condition in _conditions(selection):
+        for condition in (*_days(selection), *_conditions(selection, col, lit)):
             found = found.where(condition)
         if selection.source == QUARANTINE:
             found = found.withColumnsRenamed({"kafka_partition": "partition", "kafka_offset": "offset"})
@@ -118,27 +119,37 @@ def _sorted_by_source(found: DataFrame) -> DataFrame:
     return spread.sortWithinPartitions("partition", "timestamp", "offset")
 
 
-def _conditions(selection: Selection) -> list[Column]:
-    day, taken_in = col("ingest_date"), col("kafka_timestamp")
-    conditions = [col("reason").isin(list(selection.reasons))] if selection.reasons else []
-    conditions += [col("rule").isin(list(selection.rules))] if selection.rules else []
-    # The quarantine is partitioned by the days of events, not of ingestion.
-    by_day = selection.source != QUARANTINE
+def _conditions(selection: Selection, field: Callable[[str], Any], literal: Callable[[datetime], Any]) -> list[Any]:
+    """Return the conditions of a selection as expressions of Spark or Arrow.
+
+    Args:
+        selection: the selection.
+        field: returns the expression of a column of the source.
+        literal: returns the expression of a time.
+    """
+    topic, partition, offset = (field(column_of(selection, name)) for name in ("topic", "partition", "offset"))
+    chosen = {"reason": selection.reasons, "rule": selection.rules}
+    conditions = [field(name).isin(list(values)) for name, values in chosen.items() if values]
     if selection.since is not None:
-        conditions += [day >= lit(selection.since.date())] if by_day else []
-        conditions.append(taken_in >= lit(selection.since))
+        conditions.append(field("kafka_timestamp") >= literal(selection.since))
     if selection.until is not None:
-        conditions += [day <= lit(selection.until.date())] if by_day else []
-        conditions.append(taken_in < lit(selection.until))
-    return conditions + ([_any_of(selection.coordinates)] if selection.coordinates else [])
+        conditions.append(field("kafka_timestamp") < literal(selection.until))
+    if selection.coordinates:
+        ranges = [
+            (topic == each.topic) & (partition == each.partition) & (offset >= each.first) & (offset <= each.last)
+            for each in selection.coordinates
+        ]
+        conditions.append(reduce(or_, ranges))
+    return conditions
 
 
-def _any_of(ranges: Iterable[CoordinateRange]) -> Column:
-    condition = lit(False)
-    for each in ranges:
-        in_range = (col("partition") == each.partition) & col("offset").between(each.first, each.last)
-        condition = condition | ((col("topic") == each.topic) & in_range)
-    return condition
+def _days(selection: Selection) -> Iterator[Column]:
+    """Yield conditions on the partitions that Spark must read."""
+    # The quarantine is partitioned by the days of events, not of ingestion.
+    if selection.source != QUARANTINE and selection.since is not None:
+        yield col("ingest_date") >= lit(selection.since.date())
+    if selection.source != QUARANTINE and selection.until is not None:
+        yield col("ingest_date") <= lit(selection.until.date())
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +174,16 @@ class LocalReader:
             settled = self._table(marks, plan.versions[marks], list(COORDINATES))
             found = found.join(settled, list(COORDINATES), join_type="left anti")
         batches = _in_order(found).to_batches(max_chunksize=_RECORDS_A_BATCH)
-        return tuple(_decoded(ReplayTask(plan)(iter(batches))))
+        reports = (report for batch in ReplayTask(plan)(iter(batches)) for report in batch.column(0).to_pylist())
+        return tuple(map(decode_report, reports))
 
     def _read(self, selection: Selection, version: int) -> pa.Table:
         schema = schema_of(open_table(self.location, selection.source, version))
         why = [WHY[selection.source]] if selection.source in WHY else []
         rows = dataset(self.location, selection.source, schema, self._files(selection, version))
         columns = {name: pc.field(column_of(selection, name)) for name in (*COORDINATES, "value", *why)}
-        return rows.to_table(columns=columns, filter=_condition(selection))
+        conditions = _conditions(selection, pc.field, lambda moment: pa.scalar(moment, pa.timestamp("us", "UTC")))
+        return rows.to_table(columns=columns, filter=reduce(and_, conditions) if conditions else None)
 
     def _table(self, name: str, version: int, columns: list[str]) -> pa.Table:
         handle = open_table(self.location, name, version)
@@ -207,34 +220,12 @@ class ReaderBySize:
             return SparkReader(spark, self.location).reports(selection, plan)
 
 
-def _decoded(reports: Iterator[pa.RecordBatch]) -> Iterator[ReplayReport]:
-    return (decode_report(report) for batch in reports for report in batch.column(0).to_pylist())
-
-
 def _in_order(found: pa.Table) -> pa.Table:
     """Sort records as the tasks expect them: by partition, time and offset; the first duplicate counts."""
     found = found.set_column(
         found.schema.get_field_index("partition"), "partition", found["partition"].cast(pa.int32())
     ).rename_columns({"kafka_timestamp": "timestamp"})
     return found.sort_by([(name, "ascending") for name in ("partition", "timestamp", "offset")]).combine_chunks()
-
-
-def _condition(selection: Selection) -> pc.Expression | None:
-    topic, partition, offset = (pc.field(column_of(selection, name)) for name in ("topic", "partition", "offset"))
-    taken_in = pc.field("kafka_timestamp")
-    conditions = [pc.field("reason").isin(list(selection.reasons))] if selection.reasons else []
-    conditions += [pc.field("rule").isin(list(selection.rules))] if selection.rules else []
-    if selection.since is not None:
-        conditions.append(taken_in >= pa.scalar(selection.since, pa.timestamp("us", "UTC")))
-    if selection.until is not None:
-        conditions.append(taken_in < pa.scalar(selection.until, pa.timestamp("us", "UTC")))
-    if selection.coordinates:
-        ranges = [
-            (topic == each.topic) & (partition == each.partition) & (offset >= each.first) & (offset <= each.last)
-            for each in selection.coordinates
-        ]
-        conditions.append(reduce(or_, ranges))
-    return reduce(and_, conditions) if conditions else None
 
 
 def _may_have(selection: Selection, file: FileEntry, least: int | None, most: int | None) -> bool:
