@@ -78,7 +78,8 @@ class _Restore:
             return print_result(result)
         with replayer("restore", self._settings) as replays:
             request = ReplayRequest(Selection(source=BRONZE_EVENTS, coordinates=coordinates), _silver(planned))
-            return print_result(msgspec.structs.replace(result, replayed=replays.replay(request)))
+            replayed = replays.replay(request)
+        return print_result(msgspec.structs.replace(result, replayed=replayed))
 
     def _named(self) -> list[str]:
         """Return the tables to restore, sorted."""
@@ -117,7 +118,7 @@ class _Restore:
         # A time before all tables is rejected as a mistake.
         return versions if set(versions) != {NONE_YET} else [each.at_time(arguments.time) for each in histories]
 
-    def _to_replay(self, planned: Iterable[RestoredTable]) -> tuple[CoordinateRange, ...]:
+    def _to_replay(self, planned: Sequence[RestoredTable]) -> tuple[CoordinateRange, ...]:
         """Return the records to replay after the restore; none without --replay."""
         silver = _silver(planned)
         removed = {batch for each in planned if each.table in silver for batch in each.batches}

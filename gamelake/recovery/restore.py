@@ -233,13 +233,10 @@ class RestoredTitles:
         router = Router(self.contract, self.tables)
         routed = [router.tables[code] if code >= 0 else "" for code in router.route(distinct)]
         pairs = zip(distinct.to_pylist(), routed, strict=True)
-        ours = pa.array([title for title, table in pairs if self._is_ours(title, table)], pa.string())
-        return pc.fill_null(pc.is_in(titles, value_set=ours), False)
-
-    def _is_ours(self, title: str, routed: str) -> bool:
-        """Return True if a title, which the contract routes to the table `routed`, belongs to the game."""
-        others = self.tables | {game.table for game in self.contract.games}
-        return routed == game_table(self.game) or (title in self.former and routed not in others)
+        own, former = game_table(self.game), self.former
+        claimed = self.tables | {game.table for game in self.contract.games}
+        ours = [title for title, table in pairs if table == own or (title in former and table not in claimed)]
+        return pc.fill_null(pc.is_in(titles, value_set=pa.array(ours, pa.string())), False)
 
 
 @dataclass(frozen=True, slots=True)

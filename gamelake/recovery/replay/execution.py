@@ -7,6 +7,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -21,13 +22,14 @@ from gamelake.model.logs import event_logger
 from gamelake.model.naming import QUARANTINE
 from gamelake.objects.store import Location
 from gamelake.recovery.replay.marks import COORDINATES, MARKED_IN, WHY
-from gamelake.recovery.replay.task import ReplayPlan, ReplayReport, ReplayTask, decode_report
+from gamelake.recovery.replay.task import ReplayPlan, ReplayReport, ReplayTask
 from gamelake.scans.datasets import dataset
 from gamelake.session import Sessions
 from gamelake.streaming.plan import REPORT_SCHEMA
 
 log = event_logger(__name__)
 
+_decode = msgspec.msgpack.Decoder(ReplayReport).decode
 _RECORDS_A_BATCH = 20_000
 # Decoded, these are a few hundred MiB, which one process handles in the time that Spark takes to start.
 _LOCAL_BYTES = 32 * 2**20
@@ -90,7 +92,7 @@ class SparkReader:
 
 
 def run(found: DataFrame, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
-    """Run the plan on Spark.
+    """Run the plan on Spark, on records in the order that tasks expect: by partition, time and offset.
 
     Args:
         found: records of bronze, dead letters or the quarantine: columns `topic`, `partition`, `offset`,
@@ -100,23 +102,19 @@ def run(found: DataFrame, plan: ReplayPlan) -> tuple[ReplayReport, ...]:
     Returns:
         A report for each task and chunk.
     """
-    rows = _sorted_by_source(found).mapInArrow(ReplayTask(plan), REPORT_SCHEMA).collect()
-    return tuple(decode_report(bytes(row.report)) for row in rows)
-
-
-def table(spark: SparkSession, location: Location, name: str, version: int) -> DataFrame:
-    """Open a table of the lakehouse at a version, with all its columns."""
-    return spark.read.format("delta").option("versionAsOf", version).load(location.child(name))
-
-
-def _sorted_by_source(found: DataFrame) -> DataFrame:
-    """Sort records as the tasks expect them: by partition, time and offset; the first duplicate counts."""
     why = [col(name) for name in WHY.values() if name in found.columns]
     columns = [col("topic"), col("offset"), col("value"), *why]
     partition, moment = col("partition").cast("int").alias("partition"), col("kafka_timestamp").alias("timestamp")
     tasks = found.sparkSession.sparkContext.defaultParallelism
     spread = found.select(*columns, partition, moment).repartition(tasks, "topic", "partition")
-    return spread.sortWithinPartitions("partition", "timestamp", "offset")
+    in_order = spread.sortWithinPartitions("partition", "timestamp", "offset")
+    rows = in_order.mapInArrow(ReplayTask(plan), REPORT_SCHEMA).collect()
+    return tuple(_decode(bytes(row.report)) for row in rows)
+
+
+def table(spark: SparkSession, location: Location, name: str, version: int) -> DataFrame:
+    """Open a table of the lakehouse at a version, with all its columns."""
+    return spark.read.format("delta").option("versionAsOf", version).load(location.child(name))
 
 
 def _conditions(selection: Selection, field: Callable[[str], Any], literal: Callable[[datetime], Any]) -> list[Any]:
@@ -175,7 +173,7 @@ class LocalReader:
             found = found.join(settled, list(COORDINATES), join_type="left anti")
         batches = _in_order(found).to_batches(max_chunksize=_RECORDS_A_BATCH)
         reports = (report for batch in ReplayTask(plan)(iter(batches)) for report in batch.column(0).to_pylist())
-        return tuple(map(decode_report, reports))
+        return tuple(map(_decode, reports))
 
     def _read(self, selection: Selection, version: int) -> pa.Table:
         schema = schema_of(open_table(self.location, selection.source, version))

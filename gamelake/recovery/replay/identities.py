@@ -102,7 +102,6 @@ class IdentityWriter:
     def __post_init__(self) -> None:
         """Prepare the hash."""
         self._identities = Identities(self.plan.seed)
-        self._folder = replayed_events_folder(self.number)
 
     def saw(self, partitions: Ints, microseconds: Ints) -> None:
         """Note the newest timestamps of the records that the chunk reads.
@@ -147,4 +146,5 @@ class IdentityWriter:
             if self._newest[number] >= since[number]
         }
         self._newest, self._events = {}, {}
-        return write_identities(self.store, self._folder, self.number, sections) if sections else None
+        folder = replayed_events_folder(self.number)
+        return write_identities(self.store, folder, self.number, sections) if sections else None

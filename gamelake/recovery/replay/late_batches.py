@@ -97,20 +97,18 @@ class LateBatches:
         if not has_events or self.tables.transaction_version(entry.table, manifest.transaction.app_id) is not None:
             return entry
         days = {file.partition.get(EVENT_DATE) for file in entry.files}
-        new = self._new_files(entry.table, manifest.versions.get(entry.table))
-        new = [file for file in new if file.partition.get(EVENT_DATE) in days]
-        if not new:
+        files = self._new_files(entry.table, manifest.versions.get(entry.table))
+        if not (new := [file for file in files if file.partition.get(EVENT_DATE) in days]):
             return entry
         # No sender knows this seed: a sender could craft event ids that collide, and so have events dropped.
         late, identities = KnownEvents(ANY_TIME), Identities(uuid.uuid4().hex)
         schema = schema_of(open_table(self.tables.store.location, entry.table))
         for rows in self._rows(entry.table, schema, new):
             late.add(identified(entry.table, rows, identities)[0])
-        files = tuple(self._files_without(entry, late, identities))
-        if files != entry.files:
-            rows_left = sum(file.rows for file in files)
-            log.info("replayed_events_left_out", table=entry.table, rows=entry.rows - rows_left)
-        return msgspec.structs.replace(entry, files=files)
+        rest = msgspec.structs.replace(entry, files=tuple(self._files_without(entry, late, identities)))
+        if rest.files != entry.files:
+            log.info("replayed_events_left_out", table=entry.table, rows=entry.rows - rest.rows)
+        return rest
 
     def _new_files(self, table: str, version: int | None) -> list[FileEntry]:
         """List the files that a table did not have at a version, including files that maintenance has rewritten."""

@@ -160,19 +160,17 @@ class Replayer:
 
     def _compatible(self, request: ReplayRequest, number: int) -> DecidedReplay:
         """Decide again while streams add columns whose types conflict with the rows; give up after some attempts."""
+        application = ReplayManifest(number=number).transaction.app_id
         for _ in range(_ATTEMPTS):
             decided = self._land(request, number, Purpose.WRITE)
-            clashes = [entry.table for entry in decided.tables if not self._takes(entry, number)]
+            newest = ((entry, self.tables.columns_for(entry, application)) for entry in decided.tables)
+            clashes = [entry.table for entry, have in newest if have is not None and conflicts(have, columns_of(entry))]
             if not clashes:
                 return decided
             log.warning("replay_decided_again", reason="columns of other types", tables=clashes)
         raise IncompatibleSchemaError(
             f"in each of {_ATTEMPTS} attempts a stream added columns of other types to {clashes[0]}; try again"
         )
-
-    def _takes(self, entry: TableFiles, number: int) -> bool:
-        have = self.tables.columns_for(entry, ReplayManifest(number=number).transaction.app_id)
-        return have is None or not conflicts(have, columns_of(entry))
 
     def _land(self, request: ReplayRequest, number: int, purpose: Purpose) -> DecidedReplay:
         source, store = request.selection.source, self.tables.store

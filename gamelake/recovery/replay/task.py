@@ -304,8 +304,3 @@ def _as_records(batch: pa.RecordBatch, decoded: Decoded) -> pa.RecordBatch:
         "value": batch.column("value"),
     }
     return pa.RecordBatch.from_pydict(columns)
-
-
-def decode_report(report: bytes) -> ReplayReport:
-    """Decode a report from the row that a task yields."""
-    return msgspec.msgpack.decode(report, type=ReplayReport)
