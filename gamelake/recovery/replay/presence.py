@@ -42,7 +42,7 @@ def by_event(rows: pa.RecordBatch) -> pa.StringArray:
 
 
 def by_record(rows: pa.RecordBatch) -> pa.StringArray:
-    """Name events by Kafka coordinates and id, for rows as in `by_event`: offsets alone repeat in a new topic."""
+    """Name events by Kafka coordinates and id, with the columns of `by_event`: offsets repeat in a recreated topic."""
     if rows.schema.get_field_index(ID) < 0:
         return _places(rows)
     return pc.binary_join_element_wise(_places(rows), pc.fill_null(rows.column(ID), ""), "/")
