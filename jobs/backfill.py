@@ -15,11 +15,9 @@ from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_table
 from gamelake.objects.store import Store
 from gamelake.program import moment, run
 from gamelake.recovery.backfill import Rewriter
-from gamelake.recovery.replay.execution import SparkReader
-from gamelake.recovery.replay.replayer import ReplayRequest
-from gamelake.recovery.replay.selection import Selection
+from gamelake.recovery.replay.execution import Selection, SparkReader
+from gamelake.recovery.replay.replayer import ReplayRequest, opened, replayer
 from gamelake.recovery.replay.settings import ReplaySettings
-from gamelake.recovery.replay.setup import opened, replayer
 from gamelake.recovery.replay.task import DayRange
 from gamelake.session import own_session
 

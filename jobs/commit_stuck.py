@@ -9,7 +9,6 @@ Settings come from GAMELAKE_* variables (docs/settings.md). No Spark, no Kafka. 
 from gamelake.command import add_confirmation, command_parser, is_confirmed, print_result, require_answer
 from gamelake.ledger.held_tables import stream_tables
 from gamelake.objects.settings import LakehouseSettings
-from gamelake.objects.store import Store
 from gamelake.program import FAILED, run
 from gamelake.recovery.stuck_decisions import StuckDecisions
 
@@ -20,9 +19,8 @@ def main() -> int:
     add_confirmation(parser, "print what is stuck, and change nothing")
     arguments = parser.parse_args()
     require_answer(parser, arguments)
-    location = LakehouseSettings.from_env().location
-    with stream_tables(location) as tables:
-        stuck = StuckDecisions(Store(location), tables)
+    with stream_tables(LakehouseSettings.from_env().location) as tables:
+        stuck = StuckDecisions(tables)
         planned = stuck.dry_run()
         if arguments.dry_run or not planned:
             return print_result(planned)

@@ -13,10 +13,9 @@ from gamelake.model.dead_letter_reasons import DeadLetterReason
 from gamelake.model.naming import DEAD_LETTERS, QUARANTINE
 from gamelake.objects.store import Store
 from gamelake.program import run
-from gamelake.recovery.replay.replayer import Replayed, ReplayRequest
-from gamelake.recovery.replay.selection import Selection
+from gamelake.recovery.replay.execution import Selection
+from gamelake.recovery.replay.replayer import Replayed, ReplayRequest, replayer
 from gamelake.recovery.replay.settings import ReplaySettings
-from gamelake.recovery.replay.setup import replayer
 from jobs.backfill import add_period
 
 _SOURCES = {"dead_letters": DEAD_LETTERS, "quarantine": QUARANTINE}

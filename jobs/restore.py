@@ -9,12 +9,11 @@ with --replay, and never Kafka. A restore can be undone by another restore.
 import argparse
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import msgspec
 
 from gamelake.command import add_confirmation, command_parser, is_confirmed, print_result, require_answer
-from gamelake.contract.games import GamesContract, load_games
+from gamelake.contract.games import load_games
 from gamelake.delta.listing import appended_tables, games_of
 from gamelake.delta.rewrites import maintenance_lease, revision_lease
 from gamelake.ledger.coordinates import CoordinateRange
@@ -23,12 +22,10 @@ from gamelake.model.naming import BRONZE_EVENTS, SILVER_EVENTS, game_of, game_ta
 from gamelake.objects.settings import LakehouseSettings, TableSettings
 from gamelake.objects.store import Store
 from gamelake.program import FAILED, moment, run
-from gamelake.recovery.game_titles import RestoredTitles
-from gamelake.recovery.replay.replayer import Replayed, ReplayRequest
-from gamelake.recovery.replay.selection import Selection
+from gamelake.recovery.replay.execution import Selection
+from gamelake.recovery.replay.replayer import Replayed, ReplayRequest, replayer
 from gamelake.recovery.replay.settings import ReplaySettings
-from gamelake.recovery.replay.setup import replayer
-from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore
+from gamelake.recovery.restore import GameRestore, RestoredTable, RestoredTitles, TableRestore
 from gamelake.recovery.stream_batches import StreamBatches
 from gamelake.recovery.table_history import NONE_YET, TableHistory
 
@@ -43,106 +40,93 @@ class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def main() -> int:
     """Restore, or print the dry run."""
-    arguments = _arguments()
-    store = Store(LakehouseSettings.from_env().location)
-    names = _names(store, arguments)
-    # Settings that are missing are found before anything is changed.
-    settings = ReplaySettings.from_env() if arguments.replay else None
-    contract = load_games(TableSettings.from_env().games_file) if arguments.game else None
-    done = _restore_tables(names, _Plans(store, arguments, StreamBatches.read(store), contract))
-    if done is None:
-        return FAILED
-    result, coordinates = done
-    if settings is None or arguments.dry_run or not coordinates:
-        return print_result(result)
-    with replayer("restore", settings) as opened:
-        request = ReplayRequest(Selection(source=BRONZE_EVENTS, coordinates=coordinates), _silver(result.restored))
-        replayed = opened.replay(request)
-    return print_result(msgspec.structs.replace(result, replayed=replayed))
+    return _Restore(_arguments()).run()
 
 
-def _restore_tables(names: list[str], plans: "_Plans") -> tuple[RestoreResult, tuple[CoordinateRange, ...]] | None:
-    """The restored tables or the dry run, and what to replay; None if the operator did not confirm."""
-    store, arguments = plans.store, plans.arguments
-    with ExitStack() as stack:
-        # Take all leases before reading the logs, so that the restore does exactly what was shown.
-        if not arguments.dry_run:
-            stack.enter_context(revision_lease(store))
-        leases = [] if arguments.dry_run else [stack.enter_context(maintenance_lease(store, name)) for name in names]
-        restores = plans.restores(names)
-        planned = tuple(each.dry_run() for each in restores)
-        # What can't be replayed must not be removed.
-        coordinates = plans.to_replay(planned)
-        if not (arguments.dry_run or arguments.yes or is_confirmed("Restore the tables?", planned)):
-            return None
-        if not arguments.dry_run:
-            planned = tuple(each.commit(lease) for each, lease in zip(restores, leases, strict=True))
-    streams = plans.batches.streams({batch for each in planned for batch in each.batches})
-    return RestoreResult(restored=planned, streams=streams), coordinates
+class _Restore:
+    """The restore that the arguments ask for."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._store = Store(LakehouseSettings.from_env().location)
+        self._tables = self._named()
+        # Settings that are missing are found before anything is changed.
+        self._settings = ReplaySettings.from_env() if arguments.replay else None
+        self._contract = load_games(TableSettings.from_env().games_file) if arguments.game else None
+        self._batches = StreamBatches(self._store)
+
+    def run(self) -> int:
+        """Restore the tables and replay, or print the dry run; the result is the exit code."""
+        store, is_dry = self._store, self._arguments.dry_run
+        with ExitStack() as stack:
+            # Take all leases before reading the logs, so that the restore does exactly what was shown.
+            if not is_dry:
+                stack.enter_context(revision_lease(store))
+            tables = () if is_dry else self._tables
+            leases = [stack.enter_context(maintenance_lease(store, name)) for name in tables]
+            restores = self._restores()
+            planned = tuple(each.dry_run() for each in restores)
+            # What can't be replayed must not be removed.
+            coordinates = self._to_replay(planned)
+            if not (is_dry or self._arguments.yes or is_confirmed("Restore the tables?", planned)):
+                return FAILED
+            if not is_dry:
+                planned = tuple(each.commit(lease) for each, lease in zip(restores, leases, strict=True))
+        streams = self._batches.streams({batch for each in planned for batch in each.batches})
+        result = RestoreResult(restored=planned, streams=streams)
+        if self._settings is None or is_dry or not coordinates:
+            return print_result(result)
+        with replayer("restore", self._settings) as replays:
+            request = ReplayRequest(Selection(source=BRONZE_EVENTS, coordinates=coordinates), _silver(planned))
+            replayed = replays.replay(request)
+        return print_result(msgspec.structs.replace(result, replayed=replayed))
+
+    def _named(self) -> list[str]:
+        """Return the tables to restore, sorted."""
+        arguments = self._arguments
+        if arguments.game:
+            if arguments.game not in (games := games_of(self._store)):
+                raise SettingsError(f"'{arguments.game}' is not a game; the games are: {', '.join(games)}")
+            return sorted([SILVER_EVENTS, game_table(arguments.game)])
+        there = appended_tables(self._store)
+        if unknown := sorted(set(arguments.tables) - set(there)):
+            raise SettingsError(
+                f"'{unknown[0]}' can't be restored (gold follows silver); the tables are: {', '.join(there)}"
+            )
+        return sorted(set(arguments.tables)) if arguments.tables else there
+
+    def _restores(self) -> list[TableRestore | GameRestore]:
+        """Return a restore of each table."""
+        histories = [TableHistory.read(self._store, name) for name in self._tables]
+        wholes = [TableRestore(*each) for each in zip(histories, self._versions(histories), strict=True)]
+        if self._contract is None:
+            return [*wholes]
+        table = game_table(self._arguments.game)
+        [of_game] = [each for each in wholes if each.history.table == table]
+        tables = frozenset(game_table(each) for each in games_of(self._store))
+        titles = RestoredTitles(self._arguments.game, self._contract, tables, of_game.titles())
+        return [each if each is of_game else GameRestore(each, titles) for each in wholes]
+
+    def _versions(self, histories: Sequence[TableHistory]) -> list[int]:
+        arguments = self._arguments
+        if arguments.version is not None:
+            return [each.at_version(arguments.version) for each in histories]
+        if arguments.before_batch is not None:
+            applications = self._batches.applications_with(histories, arguments.before_batch, arguments.stream)
+            return [each.before_batch(arguments.before_batch, applications) for each in histories]
+        versions = [each.at_time_or_none_yet(arguments.time) for each in histories]
+        # A time before all tables is rejected as a mistake.
+        return versions if set(versions) != {NONE_YET} else [each.at_time(arguments.time) for each in histories]
+
+    def _to_replay(self, planned: Sequence[RestoredTable]) -> tuple[CoordinateRange, ...]:
+        """Return the records to replay after the restore; none without --replay."""
+        silver = _silver(planned)
+        removed = {batch for each in planned if each.table in silver for batch in each.batches}
+        return self._batches.coordinates(removed, silver) if self._arguments.replay else ()
 
 
 def _silver(restored: Iterable[RestoredTable]) -> frozenset[str]:
     return frozenset(each.table for each in restored if each.table == SILVER_EVENTS or game_of(each.table))
-
-
-@dataclass(frozen=True, slots=True)
-class _Plans:
-    """The restores that the arguments ask for; `contract` is given with --game."""
-
-    store: Store
-    arguments: argparse.Namespace
-    batches: StreamBatches
-    contract: GamesContract | None
-
-    def restores(self, names: Sequence[str]) -> list[TableRestore | GameRestore]:
-        """A restore of each table."""
-        histories = _histories(self.store, names, self.arguments)
-        versions = self._versions(histories)
-        wholes = [TableRestore(self.store, *each) for each in zip(histories, versions, strict=True)]
-        if self.contract is None:
-            return [*wholes]
-        table = game_table(self.arguments.game)
-        [of_game] = [each for each in wholes if each.history.table == table]
-        tables = frozenset(game_table(each) for each in games_of(self.store))
-        titles = RestoredTitles(self.arguments.game, self.contract, tables, of_game.titles())
-        return [each if each is of_game else GameRestore(each, titles) for each in wholes]
-
-    def _versions(self, histories: Sequence[TableHistory]) -> list[int]:
-        arguments = self.arguments
-        if arguments.version is not None:
-            return [each.at_version(arguments.version) for each in histories]
-        if arguments.before_batch is not None:
-            batch = arguments.before_batch
-            applications = self.batches.applications_with(histories, batch, arguments.stream)
-            return [each.before_batch(batch, applications) for each in histories]
-        return [each.at_time_or_none_yet(arguments.time) for each in histories]
-
-    def to_replay(self, planned: Sequence[RestoredTable]) -> tuple[CoordinateRange, ...]:
-        """The records to replay after a restore; none without --replay."""
-        silver = _silver(planned)
-        removed = {batch for each in planned if each.table in silver for batch in each.batches}
-        return self.batches.coordinates(removed, silver) if self.arguments.replay else ()
-
-
-def _histories(store: Store, names: Sequence[str], arguments: argparse.Namespace) -> list[TableHistory]:
-    """Read the logs of the tables; a time before all of them is rejected as a mistake."""
-    histories = [TableHistory.read(store, name) for name in names]
-    if arguments.time and all(each.at_time_or_none_yet(arguments.time) == NONE_YET for each in histories):
-        histories[0].at_time(arguments.time)
-    return histories
-
-
-def _names(store: Store, arguments: argparse.Namespace) -> list[str]:
-    if arguments.game:
-        if arguments.game not in games_of(store):
-            raise SettingsError(f"'{arguments.game}' is not a game; the games are: {', '.join(games_of(store))}")
-        return sorted([SILVER_EVENTS, game_table(arguments.game)])
-    there = appended_tables(store)
-    if unknown := sorted(set(arguments.tables) - set(there)):
-        raise SettingsError(
-            f"'{unknown[0]}' can't be restored (gold follows silver); the tables are: {', '.join(there)}"
-        )
-    return sorted(set(arguments.tables)) if arguments.tables else there
 
 
 def _arguments() -> argparse.Namespace:

@@ -11,7 +11,8 @@ def table_paths(store: Store) -> list[str]:
     Tables of the audit are omitted, since only its own service may change them.
     """
     layers = [layer for layer in Layer if layer is not Layer.AUDIT]
-    return sorted(path for layer in layers for path in _folders(store, layer) if has_log(store, path))
+    paths = (folder.rstrip("/") for layer in layers for folder in store.folders(layer))
+    return sorted(path for path in paths if has_log(store, path))
 
 
 def own_tables(store: Store) -> list[str]:
@@ -45,8 +46,5 @@ def has_log(store: Store, table: str) -> bool:
 
 def games_of(store: Store) -> list[str]:
     """List the games that have a silver table, in the order of its path, even if the contract does not name them."""
-    return [game for path in _folders(store, Layer.SILVER) if (game := game_of(path)) is not None]
-
-
-def _folders(store: Store, folder: str) -> list[str]:
-    return [path.rstrip("/") for path in store.folders(folder)]
+    games = (game_of(folder.rstrip("/")) for folder in store.folders(Layer.SILVER))
+    return [game for game in games if game is not None]

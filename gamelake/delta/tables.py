@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from enum import StrEnum
@@ -94,6 +94,7 @@ class DeltaTables:
             it, batches of streams are refused.
 
     Attributes:
+        store: the store of the lakehouse.
         on_log_checkpoint_failure: called after a log checkpoint could not be written, on a thread of its own.
 
     Example:
@@ -113,12 +114,12 @@ class DeltaTables:
         self._location = location
         self._comments = comments
         self._first_waiting = first_waiting
-        self._store = Store(location)
+        self.store = Store(location)
         self._heads: dict[str, TableHead] = {}
         # Tables and streams without a waiting batch at this process's first append. Since then it keeps the order.
         self._in_order: set[tuple[str, str]] = set()
         # One at a time on a local disk, where checkpoints need the processor; several if they wait for a remote store.
-        threads = max(1, self._store.at_once // _REQUESTS_A_CHECKPOINT)
+        threads = max(1, self.store.at_once // _REQUESTS_A_CHECKPOINT)
         self._checkpoints = ThreadPoolExecutor(threads, thread_name_prefix="delta-checkpoints")
         self._unfinished: set[str] = set()
         # The number of live files by table, from the last log checkpoint of this process.
@@ -138,7 +139,7 @@ class DeltaTables:
     @property
     def at_once(self) -> int:
         """The number of tables that are worth committing to in parallel."""
-        return self._store.at_once
+        return self.store.at_once
 
     def schema(self, table: str) -> pa.Schema | None:
         """Return a table's columns in order, in the types of `gamelake.delta.columns`.
@@ -154,6 +155,10 @@ class DeltaTables:
                 return schema_of(self._opened(table))
         except (TableNotFoundError, TableRefusedError):
             return None
+
+    def schemas(self, tables: Iterable[str]) -> dict[str, pa.Schema]:
+        """Return the columns of the tables that exist, by path, as `schema` returns them."""
+        return {table: schema for table in tables if (schema := self.schema(table)) is not None}
 
     def partition_columns(self, table: str) -> tuple[str, ...] | None:
         """Return a table's partition columns in order; None if there is no such table yet, or if it can't be opened.
@@ -176,7 +181,7 @@ class DeltaTables:
         """
         try:
             with self._refusals_of(table):
-                return newest_transaction(self._store, table, self._opened(table), app_id)
+                return newest_transaction(self.store, table, self._opened(table), app_id)
         except TableNotFoundError:
             return None
 
@@ -198,7 +203,7 @@ class DeltaTables:
             raise
         except Exception as error:
             try:
-                require_put_if_absent(self._store)
+                require_put_if_absent(self.store)
             except (StoreError, StoreUnavailableError) as outage:
                 raise outage from error
             raise TableRefusedError(f"{table} can't be used: {_named(error)}") from error
@@ -226,7 +231,7 @@ class DeltaTables:
             if head is None or head.has_columns(entry):
                 return None
             try:
-                head.follow(self._store, entry.table)
+                head.follow(self.store, entry.table)
             except TableRefusedError:
                 self._heads.pop(entry.table, None)
                 raise
@@ -285,9 +290,9 @@ class DeltaTables:
             return CommitOutcome.ALREADY_COMMITTED
         if not head.has_columns(entry):
             self.widen(entry)
-            head.follow(self._store, entry.table)
-        if not head.put(self._store, entry, transaction):
-            head.follow(self._store, entry.table)
+            head.follow(self.store, entry.table)
+        if not head.put(self.store, entry, transaction):
+            head.follow(self.store, entry.table)
             raise CommitConflictError
         self._keep_log_short(head, entry.table)
         return CommitOutcome.COMMITTED
@@ -303,7 +308,7 @@ class DeltaTables:
         stream = transaction.stream
         if not stream or (table, stream) in self._in_order:
             return
-        first = self._first_waiting(self._store, stream, table)
+        first = self._first_waiting(self.store, stream, table)
         if first is not None and first < transaction.version:
             raise TableRefusedError(f"{table} waits for batch {first} of {stream}, which comes first")
         if first is None:
@@ -313,7 +318,7 @@ class DeltaTables:
         head = self._heads.get(table)
         if head is None or not self._is_current(head, app_id):
             try:
-                head = TableHead.of(self._store, table, self._opened(table), app_id, TableUse.APPEND)
+                head = TableHead.of(self.store, table, self._opened(table), app_id, TableUse.APPEND)
             except TableNotFoundError:
                 return None
             self._heads[table] = head
@@ -324,7 +329,7 @@ class DeltaTables:
         return app_id in head.taken and time.monotonic() - head.seen_at <= _STALE_SECONDS
 
     def _create(self, entry: TableFiles, transaction: BatchTransaction) -> CommitOutcome:
-        head = TableHead.create(self._store, entry, transaction, self._comments(entry.table))
+        head = TableHead.create(self.store, entry, transaction, self._comments(entry.table))
         if head is None:
             raise CommitConflictError
         self._heads[entry.table] = head
@@ -343,9 +348,9 @@ class DeltaTables:
 
         wanted = Schema.from_json(entry.schema)
         commit_with_retry(
-            entry.table, _APPEND_ATTEMPTS, lambda: _add_columns(self._store, entry.table, newest(), wanted)
+            entry.table, _APPEND_ATTEMPTS, lambda: _add_columns(self.store, entry.table, newest(), wanted)
         )
-        describe(self._store, entry.table, self._comments(entry.table), newest)
+        describe(self.store, entry.table, self._comments(entry.table), newest)
 
     def _keep_log_short(self, head: TableHead, table: str) -> None:
         """Write a log checkpoint every 50 commits, or more rarely for many files, to limit what readers replay.
@@ -360,7 +365,7 @@ class DeltaTables:
 
     def _write_log_checkpoint(self, table: str, version: int) -> None:
         try:
-            files = checkpoint_log(self._store, table, version, self._files.get(table, 0))
+            files = checkpoint_log(self.store, table, version, self._files.get(table, 0))
             if files is None:
                 self.on_log_checkpoint_failure()
             else:

@@ -35,7 +35,7 @@ def end_vacuum(store: Store, table: str, lease: Lease) -> None:
 
 def may_be_vacuumed(store: Store, table: str) -> bool:
     """Return True if a vacuum of a table has begun and has not certainly ended."""
-    return bool(_tokens(store, table))
+    return bool(store.paths(f"{VACUUM_MARKS}/{table}"))
 
 
 def _tokens(store: Store, table: str) -> list[int]:

@@ -5,7 +5,6 @@ from functools import partial
 
 import msgspec
 import pyarrow as pa
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
 
@@ -103,7 +102,7 @@ class Rewriter:
             LeaseHeldError: another process holds the maintenance lease of the table, or the revision lease.
             TransientError: another process replaced the same files meanwhile.
         """
-        store = self.replays.store
+        store = self.replays.tables.store
         with revision_lease(store), maintenance_lease(store, table) as lease:
             before = self._before(table, days)
             decided = self._decode(table, days, before, Purpose.WRITE)
@@ -118,14 +117,15 @@ class Rewriter:
             )
 
     def _before(self, table: str, days: DayRange) -> _Before:
-        handle = open_table(self.replays.store.location, table)
+        handle = open_table(self.replays.tables.store.location, table)
         files = [file for file in live_files(handle) if days.contains(file.partition.get(EVENT_DATE) or "")]
-        rows = dict(zip(*_rows_by_file(handle), strict=True))
+        actions = pa.table(handle.get_add_actions(flatten=True))
+        rows = dict(zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True))
         columns = frozenset(field.name for field in handle.schema().fields)
         return _Before(handle.version(), files, sum(rows[file.path] for file in files), columns)
 
     def _decode(self, table: str, days: DayRange, before: _Before, purpose: Purpose) -> DecidedReplay:
-        bronze = open_table(self.replays.store.location, BRONZE_EVENTS).version()
+        bronze = open_table(self.replays.tables.store.location, BRONZE_EVENTS).version()
         plan = ReplayPlan(
             decoding=self.replays.decoding,
             run=0,
@@ -140,7 +140,7 @@ class Rewriter:
 
     def _records(self, table: str, days: DayRange, plan: ReplayPlan) -> DataFrame:
         """Select the bronze records of the table's rows, by Kafka partition and offset."""
-        location = self.replays.store.location
+        location = self.replays.tables.store.location
         rows = version_of(self.spark, location, table, plan.versions[table])
         if days.first is not None:
             rows = rows.where(col(EVENT_DATE) >= lit(days.first))
@@ -152,7 +152,7 @@ class Rewriter:
 
     def _replaced(self, before: _Before, entry: TableFiles, lease: Lease) -> RewrittenTable:
         self.replays.tables.widen(entry)
-        store, now = self.replays.store, now_milliseconds()
+        store, now = self.replays.tables.store, now_milliseconds()
         actions = [commit_info(now, "WRITE", {"mode": "Overwrite"}, notes={REBUILT_NOTE: str(entry.rows)})]
         actions += [remove_action(file, now) for file in before.files]
         actions += [add_action(file, now) for file in entry.files]
@@ -171,20 +171,15 @@ class Rewriter:
         )
 
 
-def _rows_by_file(handle: DeltaTable) -> tuple[list[str], list[int]]:
-    actions = pa.table(handle.get_add_actions(flatten=True))
-    return actions["path"].to_pylist(), actions["num_records"].to_pylist()
-
-
 def _require_all(table: str, before: _Before, decided: DecidedReplay) -> None:
-    found = decided.rows.get(table, 0)
-    if erased := decided.erased.get(table, 0):
+    found = decided.result.rows.get(table, 0)
+    if erased := decided.result.erased.get(table, 0):
         raise RewriteError(
             f"{erased} rows of {table} are of players whose erasure is recorded: delete them first "
             "(jobs/forget_player.py --sweep --also-rows). Nothing was changed"
         )
     if found != before.rows:
-        dead = ", ".join(f"{count} {reason}" for reason, count in decided.still_dead.items())
+        dead = ", ".join(f"{count} {reason}" for reason, count in decided.result.still_dead.items())
         raise RewriteError(
             f"of {before.rows} rows of {table}, bronze still has {found}{f' ({dead})' if dead else ''}: the others "
             "would be lost. Nothing was changed; exclude their days"

@@ -126,7 +126,11 @@ class Cloning:
         adds = list(history.live_at(version).values())
         # Before the check that the files exist: a stalled vacuum may end between an earlier check and this one.
         kind = CloneKind.COPY if self._must_copy(history, adds) else self.kind
-        self._require_there(source, version, adds)
+        if gone := history.missing(adds):
+            raise CloneError(
+                f"{source}: {gone} of the files of version {version} are missing: vacuum or an erasure deleted them; "
+                "choose a version within the retention"
+            )
         cloned = ClonedTable(
             table=clone_table(self.name, source),
             source=source,
@@ -145,35 +149,23 @@ class Cloning:
         # After a vacuum that stalled or was killed, deletes of replaced files may still reach the store.
         return any(add["path"] not in live for add in adds) and may_be_vacuumed(self.store, history.table)
 
-    def _require_there(self, source: str, version: int, adds: Sequence[Action]) -> None:
-        there = set(self.store.paths(source))
-        if gone := [add["path"] for add in adds if f"{source}/{unquote(add['path'])}" not in there]:
-            raise CloneError(
-                f"{source}: {len(gone)} of the files of version {version} are missing: vacuum or an erasure deleted "
-                "them; choose a version within the retention"
-            )
-
     def _write(self, planned: _Planned) -> None:
         cloned = planned.table
         if cloned.kind is CloneKind.COPY:
-            self._copy(planned)
             adds = planned.adds
+            for place in (unquote(add["path"]) for add in adds):
+                try:
+                    self.store.copy(f"{cloned.source}/{place}", f"{cloned.table}/{place}")
+                except FileNotFoundError as error:
+                    raise TransientError(
+                        f"{cloned.source} was rewritten meanwhile; --drop {self.name}, and try again"
+                    ) from error
         else:
             root = quote(self.store.location.child(cloned.source), safe=":/%")
             adds = [{**add, "path": f"{root}/{add['path']}"} for add in planned.adds]
         actions = [*self._head(cloned), *({"add": {**add, "dataChange": True}} for add in adds)]
         if not put_entry(self.store, cloned.table, 0, actions):
             raise CloneError(f"{cloned.table} exists already and does not belong to a clone; delete it first")
-
-    def _copy(self, planned: _Planned) -> None:
-        for add in planned.adds:
-            place = unquote(add["path"])
-            try:
-                self.store.copy(f"{planned.table.source}/{place}", f"{planned.table.table}/{place}")
-            except FileNotFoundError as error:
-                raise TransientError(
-                    f"{planned.table.source} was rewritten meanwhile; --drop {self.name}, and try again"
-                ) from error
 
     def _head(self, cloned: ClonedTable) -> list[Action]:
         """Return the metadata actions of the clone: those of its source at the version."""

@@ -195,7 +195,7 @@ class _LostManifest:
         adds = self.batch.adds.get(table, [])
         if not adds:
             return pa.chunked_array([], pa.string())
-        files = [FileEntry(add["path"], add["size"], add["partitionValues"]) for add in adds]
+        files = list(map(FileEntry.added_by, adds))
         schema = pa.schema(open_table(self.store.location, table).schema())
         wanted = pa.schema([schema.field(column), *(schema.field(name) for name in files[0].partition)])
         found = dataset(self.store.location, table, wanted, files).to_table(columns=[column])[column]

@@ -7,13 +7,13 @@ Source: Delta Transaction Log Protocol, headings "Add File and Remove File" and 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gamelake.contract.games import GamesContract
 from gamelake.delta.appends import schema_of
 from gamelake.delta.data_files import DataFile, new_file_name
 from gamelake.delta.log.codec import (
@@ -29,12 +29,12 @@ from gamelake.delta.log.codec import (
 )
 from gamelake.delta.rewrites import commit_rewrite, discard, write_replacement
 from gamelake.delta.tables import open_table
+from gamelake.layers.routing import Router
 from gamelake.model.errors import StoreError, TransientError
+from gamelake.model.naming import game_table
 from gamelake.objects.leases import Lease
-from gamelake.objects.store import Store
 from gamelake.objects.vacuum_marks import may_be_vacuumed
 from gamelake.privacy.erasure_records import ErasureRecords
-from gamelake.recovery.game_titles import RestoredTitles
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from gamelake.scans.datasets import dataset
 
@@ -72,12 +72,10 @@ class TableRestore:
     """Restores one table to a version.
 
     Attributes:
-        store: the store of the lakehouse.
         history: the history of the table.
         version: the version to restore.
     """
 
-    store: Store
     history: TableHistory
     version: int
 
@@ -99,16 +97,13 @@ class TableRestore:
         back, out = self.changes()
         # Before the check that the files exist: a stalled vacuum or erasure may still delete files, and may end between
         # an earlier check and this one.
-        is_vacuumed = may_be_vacuumed(self.store, self.history.table)
+        is_vacuumed = may_be_vacuumed(self.history.store, self.history.table)
         self.require_kept(back)
         planned = self._planned(back, out)
         if not back and not out:
             return planned
         actions = self._actions(self._copied(back) if is_vacuumed else back, out, is_copied=is_vacuumed)
-        version = commit_rewrite(self.store, self.history.table, planned.from_version, actions, lease)
-        if version is None:
-            raise _files_replaced(self.history)
-        return msgspec.structs.replace(planned, version=version)
+        return self.committed(planned, actions, lease)
 
     def changes(self) -> tuple[list[Action], list[Action]]:
         """Find the add actions of the files to restore, and of the files to remove.
@@ -129,13 +124,9 @@ class TableRestore:
         """
         then = list(self.history.live_at(self.version).values())
         self.require_there(then)
-        table, location = self.history.table, self.store.location
-        files = dataset(location, table, schema_of(open_table(location, table)), map(entry_of, then))
+        table, location = self.history.table, self.history.store.location
+        files = dataset(location, table, schema_of(open_table(location, table)), map(FileEntry.added_by, then))
         return frozenset(files.to_table(columns=[_GAME])[_GAME].drop_null().unique().to_pylist())
-
-    def _planned(self, back: Sequence[Action], out: Sequence[Action]) -> RestoredTable:
-        self.require_there(back)
-        return _planned(self.history, self.version, list(map(row_count, back)), list(map(row_count, out)))
 
     def require_there(self, back: Sequence[Action]) -> None:
         """Check that files still exist.
@@ -143,10 +134,14 @@ class TableRestore:
         Raises:
             RestoreError: some are missing.
         """
-        there = set(self.store.paths(self.history.table)) if back else set()
-        gone = [add["path"] for add in back if f"{self.history.table}/{unquote(add['path'])}" not in there]
-        if gone:
-            raise _missing(self.history, self.version, len(gone))
+        if missing := self.history.missing(back):
+            raise self._error_about(missing)
+
+    def _error_about(self, missing: int) -> RestoreError:
+        return RestoreError(
+            f"{self.history.table}: {missing} of the files of version {self.version} are missing: vacuum or an erasure "
+            "deleted them; choose a version within the retention"
+        )
 
     def require_kept(self, back: Sequence[Action]) -> None:
         """Check that no erasure is deleting files that are restored, or whose rows are.
@@ -154,12 +149,29 @@ class TableRestore:
         Raises:
             RestoreError: one that has not ended is.
         """
-        going = ErasureRecords(self.store).being_deleted(self.history.table) if back else frozenset()
+        going = ErasureRecords(self.history.store).being_deleted(self.history.table) if back else frozenset()
         if count := sum(unquote(add["path"]) in going for add in back):
             raise RestoreError(
                 f"{self.history.table}: an erasure that has not ended is deleting {count} of the files of version "
                 f"{self.version}. Finish it (jobs/forget_player.py --sweep --also-rows), and choose a later version"
             )
+
+    def _planned(self, back: Sequence[Action], out: Sequence[Action]) -> RestoredTable:
+        self.require_there(back)
+        return self.plan(list(map(row_count, back)), list(map(row_count, out)))
+
+    def plan(self, back: Sequence[int], out: Sequence[int]) -> RestoredTable:
+        """Describe the restore from the row counts of the files to restore (`back`) and to remove (`out`)."""
+        return RestoredTable(
+            table=self.history.table,
+            from_version=self.history.newest,
+            to_version=self.version,
+            rows_removed=sum(out),
+            rows_restored=sum(back),
+            files_removed=len(out),
+            files_restored=len(back),
+            batches=self.history.batches_after(self.version),
+        )
 
     def _copied(self, adds: Sequence[Action]) -> list[Action]:
         """Copy files to new names, and return their add actions."""
@@ -167,9 +179,9 @@ class TableRestore:
         for add in adds:
             path = new_file_name(add["path"].rpartition("/")[0])
             try:
-                self.store.copy(f"{table}/{unquote(add['path'])}", f"{table}/{unquote(path)}")
+                self.history.store.copy(f"{table}/{unquote(add['path'])}", f"{table}/{unquote(path)}")
             except FileNotFoundError as error:
-                raise _missing(self.history, self.version, 1) from error
+                raise self._error_about(1) from error
             copies.append({**add, "path": path})
         return copies
 
@@ -178,38 +190,53 @@ class TableRestore:
         metrics = {"numRestoredFiles": len(back), "numRemovedFiles": len(out)}
         notes = {REBUILT_NOTE: str(len(back))} if is_copied else {}
         info = commit_info(now, "RESTORE", {"version": str(self.version)}, metrics=metrics, notes=notes)
-        removes = [remove_action(entry_of(add), now) for add in out]
+        removes = [remove_action(FileEntry.added_by(add), now) for add in out]
         return [info, *removes, *({"add": {**add, "dataChange": True}} for add in back)]
 
+    def committed(
+        self, planned: RestoredTable, actions: Sequence[Action], lease: Lease, written: Sequence[DataFile] = ()
+    ) -> RestoredTable:
+        """Commit a planned restore, and return its result; after a conflict, delete the files `written` for it.
 
-def _planned(history: TableHistory, version: int, back: Sequence[int], out: Sequence[int]) -> RestoredTable:
-    """Describe a restore from the row counts of the files to restore (`back`) and of the files to remove (`out`)."""
-    return RestoredTable(
-        table=history.table,
-        from_version=history.newest,
-        to_version=version,
-        rows_removed=sum(out),
-        rows_restored=sum(back),
-        files_removed=len(out),
-        files_restored=len(back),
-        batches=history.batches_after(version),
-    )
-
-
-def _missing(history: TableHistory, version: int, files: int) -> RestoreError:
-    return RestoreError(
-        f"{history.table}: {files} of the files of version {version} are missing: vacuum or an erasure deleted them; "
-        "choose a version within the retention"
-    )
+        Raises:
+            TransientError: another process replaced files meanwhile.
+        """
+        store, table = self.history.store, self.history.table
+        version = commit_rewrite(store, table, planned.from_version, actions, lease)
+        if version is None:
+            discard(store, table, written)
+            raise TransientError(f"{table}: files were replaced meanwhile; run the dry run and the restore again")
+        return msgspec.structs.replace(planned, version=version)
 
 
-def _files_replaced(history: TableHistory) -> TransientError:
-    return TransientError(f"{history.table}: files were replaced meanwhile; run the dry run and the restore again")
+@dataclass(frozen=True, slots=True)
+class RestoredTitles:
+    """Decides which titles (values of `game_name`) belong to a game: those of the contract, and unclaimed former ones.
 
+    A title in the game's own table is not sufficient: a faulty version may have written another game's events to it.
 
-def entry_of(add: Action) -> FileEntry:
-    """Return the file of an add action."""
-    return FileEntry(add["path"], add["size"], add["partitionValues"])
+    Attributes:
+        game: the game's name.
+        contract: the games contract.
+        tables: the games' tables that exist.
+        former: the titles that the game's table had at the version to restore.
+    """
+
+    game: str
+    contract: GamesContract
+    tables: frozenset[str]
+    former: frozenset[str]
+
+    def have(self, titles: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Flag the rows of the game: a bool for each title (string; may be null), false for null."""
+        distinct = titles.unique().drop_null()
+        router = Router(self.contract, self.tables)
+        routed = [router.tables[code] if code >= 0 else "" for code in router.route(distinct)]
+        pairs = zip(distinct.to_pylist(), routed, strict=True)
+        own, former = game_table(self.game), self.former
+        claimed = self.tables | {game.table for game in self.contract.games}
+        ours = [title for title, table in pairs if table == own or (title in former and table not in claimed)]
+        return pc.fill_null(pc.is_in(titles, value_set=pa.array(ours, pa.string())), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,16 +285,16 @@ class GameRestore:
         planned = self._planned(back, out)
         if not back and not out:
             return planned
-        store, table = self.whole.store, self.whole.history.table
+        store, table = self.whole.history.store, self.whole.history.table
         written = [
             *(write_replacement(store, table, part.file, part.others) for part in out if len(part.others)),
             *(write_replacement(store, table, part.file, part.ours) for part in back),
         ]
-        version = commit_rewrite(store, table, planned.from_version, self._actions(out, written), lease)
-        if version is None:
-            discard(store, table, written)
-            raise _files_replaced(self.whole.history)
-        return msgspec.structs.replace(planned, version=version)
+        now, parameters = now_milliseconds(), {"version": str(self.whole.version), "game": self.titles.game}
+        info = commit_info(now, "RESTORE", parameters, notes={REBUILT_NOTE: str(len(written))})
+        removes = [remove_action(part.file, now) for part in out]
+        actions = [info, *removes, *(add_action(file, now) for file in written)]
+        return self.whole.committed(planned, actions, lease, written)
 
     def _parts(self) -> tuple[list[_Part], list[_Part]]:
         """Read the files with rows of the game: first the files to restore, then the files to remove."""
@@ -276,22 +303,14 @@ class GameRestore:
         self.whole.require_there(back)
         return list(self._with_ours(back)), list(self._with_ours(out))
 
-    def _with_ours(self, adds: Sequence[dict[str, Any]]) -> Iterator[_Part]:
-        store, table = self.whole.store, self.whole.history.table
-        columns = schema_of(open_table(store.location, table))
-        for file in map(entry_of, adds):
-            rows = dataset(store.location, table, columns, [file]).to_table().drop_columns(list(file.partition))
+    def _with_ours(self, adds: Sequence[Action]) -> Iterator[_Part]:
+        location, table = self.whole.history.store.location, self.whole.history.table
+        columns = schema_of(open_table(location, table))
+        for file in map(FileEntry.added_by, adds):
+            rows = dataset(location, table, columns, [file]).to_table().drop_columns(list(file.partition))
             ours = self.titles.have(rows[_GAME])
             if pc.any(ours).as_py():
                 yield _Part(file, rows.filter(ours).combine_chunks(), rows.filter(pc.invert(ours)).combine_chunks())
 
     def _planned(self, back: Sequence[_Part], out: Sequence[_Part]) -> RestoredTable:
-        back_rows, out_rows = [len(part.ours) for part in back], [len(part.ours) for part in out]
-        return _planned(self.whole.history, self.whole.version, back_rows, out_rows)
-
-    def _actions(self, out: Sequence[_Part], written: Sequence[DataFile]) -> list[Action]:
-        now = now_milliseconds()
-        parameters = {"version": str(self.whole.version), "game": self.titles.game}
-        info = commit_info(now, "RESTORE", parameters, notes={REBUILT_NOTE: str(len(written))})
-        removed = [remove_action(part.file, now) for part in out]
-        return [info, *removed, *(add_action(file, now) for file in written)]
+        return self.whole.plan([len(part.ours) for part in back], [len(part.ours) for part in out])

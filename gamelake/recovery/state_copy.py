@@ -103,7 +103,8 @@ class StateCopy:
     def restore_checkpoints(self) -> RestoredState:
         """Restore the checkpoints of streams that have processed no batch since the copy."""
         paths = self._checkpoints()
-        stale = tuple(folder for folder in sorted(_folders(paths)) if not self._is_current(folder, paths))
+        folders = {f"{match[1]}/{match[2]}" for path in paths if (match := _CHECKPOINT.match(path))}
+        stale = tuple(folder for folder in sorted(folders) if not self._is_current(folder, paths))
         put = self._put_all({path for path in paths if not path.startswith(tuple(f"{each}/" for each in stale))})
         return RestoredState(objects=sum(put), there=len(put) - sum(put), stale=stale)
 
@@ -131,11 +132,6 @@ class StateCopy:
         last, generations = Manifests(self.store, stream).last(1), Generations(self.store, stream).all()
         decided = last[0].batch_id if last else -1
         return bool(generations) and generations[-1].checkpoint == folder and decided == offsets
-
-
-def _folders(checkpoints: Set[str]) -> set[str]:
-    matches = (_CHECKPOINT.match(path) for path in checkpoints)
-    return {f"{match[1]}/{match[2]}" for match in matches if match}
 
 
 def _newest(paths: Set[str], folder: str) -> int:

@@ -1,11 +1,8 @@
 """Looks up batches that tables' logs name: the stream that decided a batch, and the coordinates of its records."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from operator import or_
-from typing import Self
-from urllib.parse import quote
 
 import pyarrow.compute as pc
 
@@ -25,22 +22,16 @@ from gamelake.scans.datasets import dataset
 _BACKFILL = "Nothing was changed; restore without --replay, then run jobs/backfill.py for the tables"
 
 
-@dataclass(frozen=True, slots=True)
 class StreamBatches:
-    """The batches of all streams.
+    """The batches of all streams that a store has now.
 
     Attributes:
-        store: the store of the lakehouse.
         applications: the name of the stream of each application id.
     """
 
-    store: Store
-    applications: Mapping[str, str]
-
-    @classmethod
-    def read(cls, store: Store) -> Self:
-        """Read the application ids of all streams."""
-        return cls(store, {each.app_id: name for name in streams_of(store) for each in Generations(store, name).all()})
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.applications = {each.app_id: name for name in streams_of(store) for each in Generations(store, name).all()}
 
     def streams(self, transactions: Collection[str]) -> tuple[str, ...]:
         """Return the names of the streams that wrote these batches, sorted; batches are named `application/batch`."""
@@ -88,8 +79,9 @@ class StreamBatches:
             RestoreError: log cleanup has deleted a manifest, or a replay wrote rows of other batches.
         """
         found = joined(taken for each in sorted(transactions) for taken in self._of_batch(each))
-        replays = {each.number: each for each in ReplayManifests(self.store).all()}
-        for number in sorted(_number(each) for each in transactions if each.startswith(REPLAY)):
+        replays = {each.number: each for each in ReplayManifests(self._store).all()}
+        numbers = (each.removeprefix(REPLAY).partition("/")[0] for each in transactions if each.startswith(REPLAY))
+        for number in sorted(map(int, numbers)):
             entries = [entry for entry in replays[number].tables if entry.table in tables]
             if not all(self._are_among(entry, found) for entry in entries):
                 raise RestoreError(f"replay {number} wrote rows of batches from before that version. {_BACKFILL}")
@@ -99,22 +91,16 @@ class StreamBatches:
         application, _, batch = transaction.rpartition("/")
         if (stream := self.applications.get(application)) is None:
             return
-        manifest = Manifests(self.store, stream).read(int(batch))
+        manifest = Manifests(self._store, stream).read(int(batch))
         if manifest is None or manifest.app_id != application:
             raise RestoreError(f"the manifest of batch {batch} of {stream} was deleted. {_BACKFILL}")
         yield from coordinates_of(manifest)
 
     def _are_among(self, entry: TableFiles, ranges: Sequence[CoordinateRange]) -> bool:
         """Return True if all rows of a replay are within the coordinate ranges; False if files are missing."""
-        if self.store.missing([f"{entry.table}/{file.path}" for file in entry.files]):
+        if self._store.missing([f"{entry.table}/{file.path}" for file in entry.files]):
             return False
-        files = [FileEntry(quote(file.path), file.size, file.partition) for file in entry.files]
         partition, offset = pc.field("kafka_partition"), pc.field("kafka_offset")
         within = [(partition == each.partition) & (offset >= each.first) & (offset <= each.last) for each in ranges]
-        rows = dataset(self.store.location, entry.table, columns_of(entry), files)
+        rows = dataset(self._store.location, entry.table, columns_of(entry), map(FileEntry.of, entry.files))
         return bool(within) and rows.count_rows(filter=reduce(or_, within)) == entry.rows
-
-
-def _number(transaction: str) -> int:
-    """Return the number of a replay run."""
-    return int(transaction.removeprefix(REPLAY).partition("/")[0])

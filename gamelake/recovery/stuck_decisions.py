@@ -8,6 +8,7 @@ its rows again without the values of that column, which remain in bronze.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -24,9 +25,10 @@ from gamelake.ledger.manifests import BatchManifest, Manifests
 from gamelake.ledger.reconciliation import streams_of
 from gamelake.ledger.replay_manifests import ReplayManifest, ReplayManifests
 from gamelake.ledger.settle_records import SettleRecords
-from gamelake.objects.store import Store
 from gamelake.streaming.driver.batch_commits import BatchCommits
 from gamelake.streaming.driver.stream import Stream
+
+Manifest = TypeVar("Manifest", BatchManifest, ReplayManifest)
 
 
 class StuckTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,11 +69,9 @@ class StuckDecisions:
     """The newest batch of each stream, the batches that wait for a table, and the unfinished replays of a lakehouse.
 
     Attributes:
-        store: the store of the lakehouse.
         tables: reads the tables' columns, and commits to them.
     """
 
-    store: Store
     tables: DeltaTables
 
     def dry_run(self) -> list[StuckTable]:
@@ -90,8 +90,8 @@ class StuckDecisions:
             LeaseHeldError: a replay, restore or erasure runs.
         """
         found: list[StuckTable] = []
-        with revision_lease(self.store):
-            SettleRecords(self.store).follow()
+        with revision_lease(self.tables.store):
+            SettleRecords(self.tables.store).follow()
             # Committing a batch may add a column that conflicts with one of a later batch.
             while stuck := [each for decision in self._decisions() for each in self._rewrite(decision)]:
                 found += stuck
@@ -112,26 +112,25 @@ class StuckDecisions:
 
     def _commit(self) -> None:
         """Commit waiting batches, as each stream does when it starts; the next replay finishes unfinished replays."""
-        for name in streams_of(self.store):
-            for manifest in Manifests(self.store, name).last(1):
-                stream = Stream(self.store, name, manifest.topic)
+        for name in streams_of(self.tables.store):
+            for manifest in Manifests(self.tables.store, name).last(1):
+                stream = Stream(self.tables.store, name, manifest.topic)
                 BatchCommits(stream, self.tables).commit(manifest, catch_up_seconds=math.inf)
 
     def _decisions(self) -> Iterator[_Decision]:
-        for stream in streams_of(self.store):
-            manifests = Manifests(self.store, stream)
-            held = HeldTables(self.store, stream).all().values()
+        for stream in streams_of(self.tables.store):
+            manifests = Manifests(self.tables.store, stream)
+            held = HeldTables(self.tables.store, stream).all().values()
             first = min((each.since for each in held), default=None)
             batches = manifests.batches()
             newest = batches[-1:] if first is None else [each for each in batches if each >= min(first, batches[-1])]
             for manifest in manifests.read_many(newest):
                 name = f"batch {manifest.batch_id} of {stream}"
-                yield _Decision(name, manifest.tables, manifest.transaction, _saving_batch(manifests, manifest))
-        replays = ReplayManifests(self.store)
+                yield _Decision(name, manifest.tables, manifest.transaction, _saving(manifests.replace, manifest))
+        replays = ReplayManifests(self.tables.store)
         for replay in replays.unfinished():
-            yield _Decision(
-                f"replay {replay.number}", replay.tables, replay.transaction, _saving_replay(replays, replay)
-            )
+            name, save = f"replay {replay.number}", _saving(replays.replace, replay)
+            yield _Decision(name, replay.tables, replay.transaction, save)
 
     def _stuck(self, decision: _Decision) -> Iterator[StuckTable]:
         for entry in decision.tables:
@@ -154,15 +153,11 @@ class StuckDecisions:
         )
 
     def _rewritten(self, table: str, file: DataFile, columns: tuple[str, ...]) -> DataFile:
-        content = self.store.require(f"{table}/{file.path}", "a manifest that is not committed yet names it")
+        content = self.tables.store.require(f"{table}/{file.path}", "a manifest that is not committed yet names it")
         rows = pq.read_table(pa.BufferReader(content))
         kept = rows.drop_columns([name for name in columns if name in rows.column_names])
-        return write_rows(self.store, table, kept, file.partition)
+        return write_rows(self.tables.store, table, kept, file.partition)
 
 
-def _saving_batch(manifests: Manifests, manifest: BatchManifest) -> Callable[[tuple[TableFiles, ...]], None]:
-    return lambda tables: manifests.replace(msgspec.structs.replace(manifest, tables=tables))
-
-
-def _saving_replay(manifests: ReplayManifests, manifest: ReplayManifest) -> Callable[[tuple[TableFiles, ...]], None]:
-    return lambda tables: manifests.replace(msgspec.structs.replace(manifest, tables=tables))
+def _saving(replace: Callable[[Manifest], None], manifest: Manifest) -> Callable[[tuple[TableFiles, ...]], None]:
+    return lambda tables: replace(msgspec.structs.replace(manifest, tables=tables))

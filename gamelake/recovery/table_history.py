@@ -3,10 +3,11 @@
 Source: Delta Transaction Log Protocol, headings "Delta Log Entries", "Add File and Remove File".
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import takewhile
+from urllib.parse import unquote
 
 from gamelake.delta.log.codec import (
     Action,
@@ -17,7 +18,7 @@ from gamelake.delta.log.codec import (
     following_entries,
     transactions_of,
 )
-from gamelake.delta.log.history_checkpoints import LogCheckpoint, read_log_checkpoint
+from gamelake.delta.log.history_checkpoints import read_log_checkpoint
 from gamelake.model.errors import StartupError
 from gamelake.objects.store import Store
 
@@ -53,10 +54,12 @@ class TableHistory:
     """The commits of a table.
 
     Attributes:
+        store: the store of the lakehouse.
         table: path of the table.
         commits: the commits in the order of their versions: all, or one for the log checkpoint and those after it.
     """
 
+    store: Store
     table: str
     commits: list[_Commit] = field(default_factory=list)
 
@@ -67,11 +70,12 @@ class TableHistory:
         Raises:
             RestoreError: the table does not exist, or has neither its first entry nor a log checkpoint.
         """
-        history, version = cls(table), 0
+        history, version = cls(store, table), 0
         checkpoint = read_log_checkpoint(store, table) if store.get(entry_path(table, 0)) is None else None
         if checkpoint is not None:
-            history.commits.append(_from_checkpoint(checkpoint))
-            version = checkpoint.version + 1
+            version, at = checkpoint.version + 1, datetime.fromtimestamp(checkpoint.at / 1000, UTC)
+            # As a commit that adds all files of its version.
+            history.commits.append(_Commit(checkpoint.version, at, "", list(checkpoint.adds), []))
         for each, entry in following_entries(store, table, version - 1):
             history.commits.append(_commit(each, decode_entry(entry)))
         if not history.commits:
@@ -151,11 +155,10 @@ class TableHistory:
             live |= {add["path"]: add for add in commit.adds}
         return live
 
-
-def _from_checkpoint(checkpoint: LogCheckpoint) -> _Commit:
-    """Return a log checkpoint as a commit that adds all files of its version."""
-    at = datetime.fromtimestamp(checkpoint.at / 1000, UTC)
-    return _Commit(version=checkpoint.version, at=at, transaction="", adds=list(checkpoint.adds), removes=[])
+    def missing(self, adds: Sequence[Action]) -> int:
+        """Count the files of add actions that no longer exist."""
+        there = set(self.store.paths(self.table)) if adds else set()
+        return sum(f"{self.table}/{unquote(add['path'])}" not in there for add in adds)
 
 
 def _commit(version: int, actions: list[Action]) -> _Commit:

@@ -41,6 +41,10 @@ class ChunkLimits:
     value_bytes: int = 256 * MIB
     decoded_bytes: int = 384 * MIB
 
+    def are_reached(self, records: int, value_bytes: int, decoded_bytes: int) -> bool:
+        """Return True if a chunk has reached one of the limits."""
+        return records >= self.records or value_bytes >= self.value_bytes or decoded_bytes >= self.decoded_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
@@ -222,7 +226,7 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     failure: TaskFailure | None = None
 
 
-def encode_report(report: TaskReport) -> pa.RecordBatch:
+def encode_report(report: msgspec.Struct) -> pa.RecordBatch:
     """Encode a report as a batch of one row with the column `report` (binary, MessagePack)."""
     return pa.RecordBatch.from_arrays([pa.array([msgspec.msgpack.encode(report)], pa.binary())], names=["report"])
 

@@ -87,7 +87,7 @@ class KnownSchemas:
             contract=contract,
             shuffle=shuffle,
         )
-        schemas = {name: schema for name in names if (schema := tables.schema(name)) is not None}
+        schemas = tables.schemas(names)
         return Decider(plan, schemas, Parallelism(cores=tasks, records_per_task=1), rules)
 
 

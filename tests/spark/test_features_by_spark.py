@@ -76,7 +76,7 @@ def test_readers_refuse_a_table_with_deletion_vectors_until_its_files_are_purged
         lambda: rows_by_duckdb(store),
         lambda: count_rows(store, SILVER, player),
         lambda: list(rows_of(store, SILVER, "b" * 32)),
-        lambda: TableRestore(store, TableHistory.read(store, NAME), 0).dry_run(),
+        lambda: TableRestore(TableHistory.read(store, NAME), 0).dry_run(),
     ):
         with pytest.raises(StoreError, match=rf"{NAME}.* deletion vectors .*REORG TABLE .*{NAME}.* APPLY \(PURGE\)"):
             read()

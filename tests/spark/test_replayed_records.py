@@ -18,9 +18,8 @@ from gamelake.model.naming import BRONZE_EVENTS, DEAD_LETTERS, REPLAYED, SILVER_
 from gamelake.objects.store import Store
 from gamelake.privacy.erasure_records import ErasureRecords, ErasureRequest, Reach
 from gamelake.recovery.backfill import RewriteError, Rewriter, RewrittenTable
-from gamelake.recovery.replay.execution import LocalReader, SparkReader
+from gamelake.recovery.replay.execution import LocalReader, Selection, SparkReader
 from gamelake.recovery.replay.replayer import Replayed, Replayer, ReplayRequest
-from gamelake.recovery.replay.selection import Selection
 from gamelake.recovery.replay.task import DayRange
 from gamelake.streaming.plan import TaskPlan
 from tests.spark.records import CONTRACT, KnownSchemas, PlannedRecord, as_frame, commit, planned
@@ -55,7 +54,7 @@ class ReplayedLakehouse:
         )
         location = self.schemas.location
         reader = LocalReader(location) if self.reader is LocalReader else SparkReader(self.spark, location)
-        return Replayer(reader, Store(location), tables, decoding, Failpoints())
+        return Replayer(reader, tables, decoding, Failpoints())
 
     def replay(self, asked: ReplayRequest, contract: GamesContract = CONTRACT) -> Replayed:
         with DeltaTables(self.schemas.location) as tables:

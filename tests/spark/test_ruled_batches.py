@@ -19,9 +19,8 @@ from gamelake.objects.store import Store
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.quality.checking import CheckedRules, check_rules
 from gamelake.quality.rules import load_rules
-from gamelake.recovery.replay.execution import LocalReader, SparkReader
+from gamelake.recovery.replay.execution import LocalReader, Selection, SparkReader
 from gamelake.recovery.replay.replayer import Replayed, Replayer, ReplayRequest
-from gamelake.recovery.replay.selection import Selection
 from gamelake.scans.player_rows import PlayerFilter, player_tables
 from gamelake.streaming.driver.decision import Decision
 from gamelake.streaming.plan import TaskPlan
@@ -85,7 +84,7 @@ class RuledLakehouse:
         location = self.schemas.location
         plan = TaskPlan(lakehouse=location, registry_url="http://127.0.0.1:9", topic="", contract=CONTRACT)
         reader = LocalReader(location) if self.reader is LocalReader else SparkReader(self.spark, location)
-        return Replayer(reader, Store(location), tables, replace(plan, rules=rules), Failpoints())
+        return Replayer(reader, tables, replace(plan, rules=rules), Failpoints())
 
     def rows(self, table: str) -> pa.Table:
         return DeltaTable(self.schemas.folder / table).to_pyarrow_table()

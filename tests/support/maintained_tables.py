@@ -70,7 +70,7 @@ class MaintainedSilver(Silver):
         """Restore the version before the last twelve batches."""
         history = TableHistory.read(self.store, SILVER_EVENTS)
         with maintenance_lease(self.store, SILVER_EVENTS) as lease:
-            TableRestore(self.store, history, len(history.commits) - 1 - 12).commit(lease)
+            TableRestore(history, len(history.commits) - 1 - 12).commit(lease)
         self.events = events
 
     def clone(self) -> None:

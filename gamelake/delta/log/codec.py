@@ -312,6 +312,16 @@ class FileEntry:
     size: int
     partition: Mapping[str, str | None] = field(hash=False)
 
+    @classmethod
+    def added_by(cls, add: Action) -> Self:
+        """Return the file that the content of an add action names."""
+        return cls(add["path"], add["size"], add["partitionValues"])
+
+    @classmethod
+    def of(cls, file: DataFile) -> Self:
+        """Return a written file as the log will name it."""
+        return cls(quote(file.path), file.size, file.partition)
+
     @property
     def relative_path(self) -> str:
         """The decoded path of the file under the table's folder; its absolute path in a shallow clone."""

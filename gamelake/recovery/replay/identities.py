@@ -6,19 +6,18 @@ Only events that a stream may still receive again are kept. In a replay of a yea
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelake.delta.file_bounds import bounds_of
 from gamelake.delta.tables import open_table
 from gamelake.layers.identity import Identities
-from gamelake.layers.known_events import ANY_TIME, Events
+from gamelake.layers.known_events import Events
 from gamelake.ledger.manifests import EventsFile
 from gamelake.ledger.replay_notices import replayed_events_folder
 from gamelake.model.arrays import Flags, Ints
 from gamelake.objects.store import Location, Store
-from gamelake.streaming.dedup.candidates import EVENT_ID
+from gamelake.streaming.dedup.common_events import identified
 from gamelake.streaming.dedup.identity_files import EVENTS_OF_FILES, Section, write_identities
 
 DAY = 86_400
@@ -103,7 +102,6 @@ class IdentityWriter:
     def __post_init__(self) -> None:
         """Prepare the hash."""
         self._identities = Identities(self.plan.seed)
-        self._folder = replayed_events_folder(self.number)
 
     def saw(self, partitions: Ints, microseconds: Ints) -> None:
         """Note the newest timestamps of the records that the chunk reads.
@@ -125,12 +123,8 @@ class IdentityWriter:
             rows: rows of this table, or the game's rows in the quarantine, with the column `kafka_partition` (int64)
                 and, if the table has it, `event_id` (string).
         """
-        if EVENT_ID not in rows.schema.names:
-            return
-        rows = rows.filter(pc.greater(pc.fill_null(pc.binary_length(rows.column(EVENT_ID)), 0), 0))
-        high, rest = self._identities.of([table], np.zeros(len(rows), np.int64), rows.column(EVENT_ID))
-        events = Events.of(high, rest, np.full(len(rows), ANY_TIME, np.int64))
-        for number, of_kind in self._by_kind(rows.column("kafka_partition").to_numpy()):
+        events, positions = identified(table, pa.Table.from_batches([rows]), self._identities)
+        for number, of_kind in self._by_kind(rows.column("kafka_partition").to_numpy()[positions]):
             if of_kind.any():
                 self._events.setdefault(number, []).append(events.take(of_kind))
 
@@ -152,4 +146,5 @@ class IdentityWriter:
             if self._newest[number] >= since[number]
         }
         self._newest, self._events = {}, {}
-        return write_identities(self.store, self._folder, self.number, sections) if sections else None
+        folder = replayed_events_folder(self.number)
+        return write_identities(self.store, folder, self.number, sections) if sections else None

@@ -7,7 +7,6 @@ in the source.
 from datetime import UTC, datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gamelake.layers.bronze import TIMESTAMP
 from gamelake.model.naming import DEAD_LETTERS, QUARANTINE, RELEASED, REPLAYED
@@ -40,8 +39,3 @@ def as_marks(letters: pa.RecordBatch, run: int, why: str) -> pa.RecordBatch:
         "kafka_timestamp": letters.column("timestamp").cast(TIMESTAMP),
     }
     return pa.RecordBatch.from_pydict(columns)
-
-
-def without(letters: pa.RecordBatch, rows: list[int]) -> pa.RecordBatch:
-    """Remove the records at the indices `rows`, and return the others with all columns in their order."""
-    return letters.filter(pc.invert(pc.is_in(pa.array(range(len(letters)), pa.int64()), pa.array(rows, pa.int64()))))

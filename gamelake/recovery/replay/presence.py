@@ -42,41 +42,10 @@ def by_event(rows: pa.RecordBatch) -> pa.StringArray:
 
 
 def by_record(rows: pa.RecordBatch) -> pa.StringArray:
-    """Name events by Kafka coordinates and id: offsets alone repeat after a topic was recreated.
-
-    Args:
-        rows: columns `kafka_partition`, `kafka_offset` and, if the table has it, `event_id` (string).
-
-    Returns:
-        A name for each row, in their order; never null.
-    """
+    """Name events by Kafka coordinates and id, with the columns of `by_event`: offsets repeat in a recreated topic."""
     if rows.schema.get_field_index(ID) < 0:
         return _places(rows)
     return pc.binary_join_element_wise(_places(rows), pc.fill_null(rows.column(ID), ""), "/")
-
-
-@dataclass(frozen=True, slots=True)
-class EventNames:
-    """Computes the identities that events are compared by.
-
-    Attributes:
-        identities: the hash.
-        of: names each row's event, such as `by_event` or `by_record`.
-    """
-
-    identities: Identities
-    of: Callable[[pa.RecordBatch], pa.StringArray]
-
-    def events(self, tables: list[str], codes: Ints, rows: pa.RecordBatch) -> Events:
-        """Return the identities of rows of games' tables, in their order.
-
-        Args:
-            tables: names of games' tables.
-            codes: int64, for each row the index of its table in `tables`.
-            rows: the columns that `of` needs.
-        """
-        high, rest = self.identities.of(tables, codes, self.of(rows))
-        return Events.of(high, rest, np.full(len(rows), ANY_TIME, np.int64))
 
 
 def _places(rows: pa.RecordBatch) -> pa.StringArray:
@@ -110,19 +79,26 @@ class Presence:
         location: the lakehouse.
         versions: the version of each table that exists.
         router: assigns rows of tables of all games to games' tables.
-        names: computes the identities.
+        identities: the hash of the events' names.
+        name: names each row's event: `by_event` or `by_record`.
     """
 
     location: Location
     versions: Mapping[str, int]
     router: Router
-    names: EventNames
+    identities: Identities
+    name: Callable[[pa.RecordBatch], pa.StringArray]
     _tables: dict[str, "_Table"] = field(default_factory=dict)
     _days: defaultdict[tuple[str, str], _Day] = field(default_factory=lambda: defaultdict(_Day))
 
     def events(self, game_table: str, rows: pa.RecordBatch) -> Events:
-        """Return the identities of rows of a game's table, in order; `rows` has the columns that `names` needs."""
-        return self.names.events([game_table], np.zeros(len(rows), np.int64), rows)
+        """Return the identities of rows of a game's table, in order; `rows` has the columns that `name` needs."""
+        return self._events([game_table], np.zeros(len(rows), np.int64), rows)
+
+    def _events(self, tables: list[str], codes: Ints, rows: pa.RecordBatch) -> Events:
+        """Return the identities of rows; `codes` has for each row the index of its game's table in `tables`."""
+        high, rest = self.identities.of(tables, codes, self.name(rows))
+        return Events.of(high, rest, np.full(len(rows), ANY_TIME, np.int64))
 
     def missing(self, table: str, day: str, events: Events, partitions: Ints) -> Flags:
         """Flag the events that a table lacks; later calls do not flag them again.
@@ -158,10 +134,10 @@ class Presence:
             self._tables[table] = _Table(self.location, table, self.versions[table])
         rows = self._tables[table].rows(day, partitions)
         if table not in (SILVER_EVENTS, QUARANTINE):
-            return self.names.events([table], np.zeros(len(rows), np.int64), rows)
+            return self.events(table, rows)
         codes = self.router.route(rows.column(_GAME))
         routed = np.flatnonzero(codes >= 0)
-        return self.names.events(self.router.tables, codes[routed], rows.take(pa.array(routed)))
+        return self._events(self.router.tables, codes[routed], rows.take(pa.array(routed)))
 
 
 @dataclass
@@ -185,11 +161,7 @@ class _Table:
         columns = [name for name in (_GAME, ID, PARTITION, OFFSET) if name in schema.names]
         of_day = dataset(self.location, self.table, schema, days.get(day, []))
         rows = of_day.to_table(columns=columns, filter=pc.field(PARTITION).isin(list(partitions)))
-        return rows.combine_chunks().to_batches()[0] if len(rows) else _empty(rows.schema)
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
+        return rows.combine_chunks().to_batches()[0] if len(rows) else pa.RecordBatch.from_pylist([], rows.schema)
 
 
 def _first(known: _Day, events: Events, wanted: Flags) -> Flags:

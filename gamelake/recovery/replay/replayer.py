@@ -1,53 +1,47 @@
 """The driver of a replay: tasks find and write rows that the tables lack, and one commit per table adds them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
 
 import msgspec
 
+from gamelake.contract.games import load_games
 from gamelake.delta.appends import columns_of
 from gamelake.delta.columns import conflicts
-from gamelake.delta.listing import table_paths
+from gamelake.delta.listing import games_of, table_paths
 from gamelake.delta.table_files import TableFiles
 from gamelake.delta.tables import DeltaTables, open_table
+from gamelake.layers.comments import EventComments
+from gamelake.ledger.held_tables import stream_tables
 from gamelake.ledger.manifests import EventsFile, Judged
 from gamelake.ledger.replay_manifests import ReplayManifest
 from gamelake.ledger.replay_notices import ReplayNotices
 from gamelake.model.errors import IncompatibleSchemaError
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.logs import event_logger
-from gamelake.model.naming import QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS, game_of
+from gamelake.model.naming import QUARANTINE, RELEASED, REPLAYED, SILVER_EVENTS, game_of, game_table
 from gamelake.objects.store import Store
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.quality.judging import merge_judged, require_no_failures
+from gamelake.recovery.replay.execution import LocalReader, ReaderBySize, Selection, SparkReader
 from gamelake.recovery.replay.identities import IdentityPlan, ReplayWindows
-from gamelake.recovery.replay.late_batches import await_begun_batches
+from gamelake.recovery.replay.late_batches import LateBatches
 from gamelake.recovery.replay.marks import MARKED_IN
-from gamelake.recovery.replay.runs import ReplayRun, replay_run
-from gamelake.recovery.replay.selection import Selection
+from gamelake.recovery.replay.runs import replay_run
+from gamelake.recovery.replay.settings import ReplaySettings
 from gamelake.recovery.replay.task import Purpose, ReplayPlan, ReplayReport, WantedRows
+from gamelake.session import own_session
 from gamelake.streaming.driver.decision import sum_counts
 from gamelake.streaming.driver.table_columns import TableColumns
 from gamelake.streaming.plan import TaskPlan, WrittenFile, clock_now
+from gamelake.streaming.rules import RulesLoader
 
 log = event_logger(__name__)
 
 _ATTEMPTS = 5
-
-
-def settled_version(store: Store, source: str) -> int:
-    """Wait until all batches in a table are in every other table too, and return the table's version before the wait.
-
-    Raises:
-        TableNotFoundError: the table does not exist.
-        TransientError: a batch has begun but is not completed, because its stream does not run.
-    """
-    handle = open_table(store.location, source)
-    await_begun_batches(store)
-    return handle.version()
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,60 +82,23 @@ class ReplayRequest:
     targets: frozenset[str] = frozenset()
 
 
-class RecordReader(Protocol):
-    """Reads records and runs the tasks on them, in this process or on Spark.
-
-    The replayer calls it from one thread, once for each attempt. A failure is raised; files that its tasks have
-    written by then belong to no table, and vacuum deletes them.
-    """
-
-    def reports(self, selection: Selection, plan: ReplayPlan, /) -> tuple[ReplayReport, ...]:
-        """Run the plan on the selected records, and return a report for each task and chunk."""
-
-
 @dataclass(frozen=True, slots=True)
 class DecidedReplay:
     """The results of a replay's tasks.
 
     Attributes:
-        reports: a report for each task and chunk.
+        result: their sums.
+        judged: the sum of the rules' results.
         tables: the files that were written, by table.
         versions: the versions of the tables that the rows were compared with.
+        events: the files with the identities of the added rows.
     """
 
-    reports: tuple[ReplayReport, ...]
+    result: Replayed
+    judged: Judged
     tables: tuple[TableFiles, ...]
     versions: Mapping[str, int]
-
-    @property
-    def events(self) -> tuple[EventsFile, ...]:
-        """The files with the identities of the added rows."""
-        return tuple(report.events for report in self.reports if report.events is not None)
-
-    @property
-    def records(self) -> int:
-        """The number of records that were read."""
-        return sum(report.records for report in self.reports)
-
-    @property
-    def rows(self) -> dict[str, int]:
-        """The number of rows by table."""
-        return sum_counts(report.rows for report in self.reports)
-
-    @property
-    def still_dead(self) -> dict[str, int]:
-        """The number of records that can't become rows, by reason."""
-        return sum_counts(report.still_dead for report in self.reports)
-
-    @property
-    def erased(self) -> dict[str, int]:
-        """The number of rows of erased players by table, which are not written."""
-        return sum_counts(report.erased for report in self.reports)
-
-    @property
-    def judged(self) -> Judged:
-        """The sum of the rules' results."""
-        return merge_judged(report.judged for report in self.reports)
+    events: tuple[EventsFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +106,14 @@ class Replayer:
     """Replays into the tables of a lakehouse.
 
     Attributes:
-        reader: reads the records and runs the tasks.
-        store: the store of the lakehouse.
+        reader: reads the records and runs the tasks; files of a failed attempt belong to no table.
         tables: commits to the tables.
         decoding: the decoding part of the tasks' plan.
         failpoints: where tests kill the process.
         windows: the times for which streams remember events.
     """
 
-    reader: RecordReader
-    store: Store
+    reader: ReaderBySize | LocalReader | SparkReader
     tables: DeltaTables
     decoding: TaskPlan
     failpoints: Failpoints
@@ -170,7 +125,7 @@ class Replayer:
         Raises:
             TransientError: a batch of the stream is partly committed.
         """
-        return _result(request, self._land(request, 0, Purpose.COUNT))
+        return self._land(request, 0, Purpose.COUNT).result
 
     def replay(self, request: ReplayRequest) -> Replayed:
         """Write the rows that the tables lack.
@@ -181,40 +136,35 @@ class Replayer:
             TransientError: a batch of the stream is partly committed.
             BrokenRuleError: a row breaks a rule with the action `fail`; nothing was committed.
         """
-        with replay_run(self.store, self.tables, self.failpoints) as run:
-            return self._replay(request, run)
+        with replay_run(self.tables, self.failpoints) as run:
+            decided = self._compatible(request, run.number)
+            self.failpoints.reach(Failpoint.AFTER_FILES)
+            require_no_failures(decided.judged)
+            result = decided.result
+            if not decided.tables:
+                return result
+            manifest = ReplayManifest(
+                number=run.number,
+                source=result.source,
+                written_at=datetime.now(UTC).isoformat(),
+                records=result.records,
+                settled=result.rows.get(MARKED_IN.get(result.source, ""), 0),
+                still_dead=result.still_dead,
+                tables=decided.tables,
+                versions=decided.versions,
+                events=decided.events,
+                remembered=self.windows.remembered(decided.events),
+            )
+            rows = {entry.table: entry.rows for entry in run.settle(manifest).tables}
+            return msgspec.structs.replace(result, run=run.number, rows=rows)
 
-    def _replay(self, request: ReplayRequest, run: ReplayRun) -> Replayed:
-        decided = self._compatible(request, run)
-        self.failpoints.reach(Failpoint.AFTER_FILES)
-        require_no_failures(decided.judged)
-        result = _result(request, decided)
-        if not decided.tables:
-            return result
-        manifest = run.settle(self._manifest(request, decided, run.number))
-        return msgspec.structs.replace(
-            result, run=run.number, rows={entry.table: entry.rows for entry in manifest.tables}
-        )
-
-    def _manifest(self, request: ReplayRequest, decided: DecidedReplay, number: int) -> ReplayManifest:
-        return ReplayManifest(
-            number=number,
-            source=request.selection.source,
-            written_at=datetime.now(UTC).isoformat(),
-            records=decided.records,
-            settled=decided.rows.get(MARKED_IN.get(request.selection.source, ""), 0),
-            still_dead=decided.still_dead,
-            tables=decided.tables,
-            versions=decided.versions,
-            events=decided.events,
-            remembered=self.windows.remembered(decided.events),
-        )
-
-    def _compatible(self, request: ReplayRequest, run: ReplayRun) -> DecidedReplay:
+    def _compatible(self, request: ReplayRequest, number: int) -> DecidedReplay:
         """Decide again while streams add columns whose types conflict with the rows; give up after some attempts."""
+        application = ReplayManifest(number=number).transaction.app_id
         for _ in range(_ATTEMPTS):
-            decided = self._land(request, run.number, Purpose.WRITE)
-            clashes = [entry.table for entry in decided.tables if not self._takes(entry, run.number)]
+            decided = self._land(request, number, Purpose.WRITE)
+            newest = ((entry, self.tables.columns_for(entry, application)) for entry in decided.tables)
+            clashes = [entry.table for entry, have in newest if have is not None and conflicts(have, columns_of(entry))]
             if not clashes:
                 return decided
             log.warning("replay_decided_again", reason="columns of other types", tables=clashes)
@@ -222,32 +172,30 @@ class Replayer:
             f"in each of {_ATTEMPTS} attempts a stream added columns of other types to {clashes[0]}; try again"
         )
 
-    def _takes(self, entry: TableFiles, number: int) -> bool:
-        have = self.tables.columns_for(entry, ReplayManifest(number=number).transaction.app_id)
-        return have is None or not conflicts(have, columns_of(entry))
-
     def _land(self, request: ReplayRequest, number: int, purpose: Purpose) -> DecidedReplay:
-        source, location = request.selection.source, self.store.location
-        version = settled_version(self.store, source)
-        versions = self.present_versions() | {source: version}
-        seed = ReplayNotices(self.store).seed() if purpose is Purpose.WRITE else ""
+        source, store = request.selection.source, self.tables.store
+        handle = open_table(store.location, source)
+        # Every batch that this version has is in the other tables too then.
+        LateBatches(self.tables).wait()
+        version = handle.version()
+        seed = ReplayNotices(store).seed() if purpose is Purpose.WRITE else ""
         plan = ReplayPlan(
             decoding=self.decoding,
             run=number,
             source=source,
             targets=request.targets,
-            versions=versions,
+            versions=self.present_versions() | {source: version},
             wanted=WantedRows.MISSING,
             purpose=purpose,
-            identities=IdentityPlan.of(seed, self.windows, location, source, version) if seed else None,
+            identities=IdentityPlan.of(seed, self.windows, store.location, source, version) if seed else None,
         )
         return self.decide(partial(self.reader.reports, request.selection), plan)
 
     def present_versions(self) -> dict[str, int]:
         """Return the newest versions of the existing tables that a replay may append to."""
         others = (SILVER_EVENTS, REPLAYED, QUARANTINE, RELEASED)
-        there = [name for name in table_paths(self.store) if game_of(name) or name in others]
-        return {name: open_table(self.store.location, name).version() for name in there}
+        there = [name for name in table_paths(self.tables.store) if game_of(name) or name in others]
+        return {name: open_table(self.tables.store.location, name).version() for name in there}
 
     def decide(self, run: Callable[[ReplayPlan], tuple[ReplayReport, ...]], plan: ReplayPlan) -> DecidedReplay:
         """Run the tasks, and run them again if they disagree on a table's columns.
@@ -256,26 +204,54 @@ class Replayer:
             run: runs a plan, and returns its reports.
             plan: the plan, without the erased players and the tables' columns, which are added.
         """
-        known = {name: schema for name in plan.versions if (schema := self.tables.schema(name)) is not None}
-        columns = TableColumns(known)
+        columns = TableColumns(self.tables.schemas(plan.versions))
         decoding = replace(self.decoding, clock=clock_now())
-        plan = replace(plan, erased=ErasureRecords(self.store).erased_pseudonyms())
+        plan = replace(plan, erased=ErasureRecords(self.tables.store).erased_pseudonyms())
 
         def attempt() -> tuple[tuple[ReplayReport, ...], list[WrittenFile]]:
             reports = run(replace(plan, decoding=decoding.for_tables(columns.schemas)))
             return reports, [file for report in reports for file in report.files]
 
-        return DecidedReplay(*columns.agree_on(attempt), plan.versions)
+        reports, tables = columns.agree_on(attempt)
+        judged = merge_judged(report.judged for report in reports)
+        result = Replayed(
+            source=plan.source,
+            records=sum(report.records for report in reports),
+            rows=sum_counts(report.rows for report in reports),
+            still_dead=sum_counts(report.still_dead for report in reports),
+            quarantined=judged.quarantined,
+            dropped=judged.dropped,
+            erased=sum_counts(report.erased for report in reports),
+        )
+        events = tuple(report.events for report in reports if report.events is not None)
+        return DecidedReplay(result, judged, tables, plan.versions, events)
 
 
-def _result(request: ReplayRequest, decided: DecidedReplay) -> Replayed:
-    judged = decided.judged
-    return Replayed(
-        source=request.selection.source,
-        records=decided.records,
-        rows=decided.rows,
-        still_dead=decided.still_dead,
-        quarantined=judged.quarantined,
-        dropped=judged.dropped,
-        erased=decided.erased,
-    )
+@contextmanager
+def replayer(name: str, settings: ReplaySettings) -> Iterator[Replayer]:
+    """Yield a replayer; its tables are closed at the end of the block.
+
+    Args:
+        name: name of the Spark application, which is started only for large selections.
+        settings: the settings of the replay.
+
+    Raises:
+        ContractError: the games contract is invalid, or a rule can't be evaluated.
+    """
+    location = settings.tables.lakehouse.location
+    sessions = partial(own_session, name, location, settings.tables.spark_jars)
+    with opened(settings, ReaderBySize(location, sessions)) as replays:
+        yield replays
+
+
+@contextmanager
+def opened(settings: ReplaySettings, reader: ReaderBySize | LocalReader | SparkReader) -> Iterator[Replayer]:
+    """Yield a replayer with a given reader, as `replayer` does; replayed rows are evaluated like new ones."""
+    games_file, store = settings.tables.games_file, Store(settings.tables.lakehouse.location)
+    contract = load_games(games_file)
+    with stream_tables(store.location, EventComments(contract, store)) as tables:
+        loader = RulesLoader(
+            settings.rules, games_file, contract, store, lambda: tables.schemas(map(game_table, games_of(store)))
+        )
+        decoding = replace(settings.decoding(), rules=loader.watch().now())
+        yield Replayer(reader, tables, decoding, Failpoints(settings.tables.kill), settings.windows)

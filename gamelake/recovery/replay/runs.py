@@ -11,8 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import msgspec
-
 from gamelake.delta.rewrites import revision_lease
 from gamelake.delta.table_files import TableFiles
 from gamelake.delta.tables import DeltaTables
@@ -22,10 +20,9 @@ from gamelake.model.errors import LeaseLostError
 from gamelake.model.failpoints import Failpoint, Failpoints
 from gamelake.model.logs import event_logger
 from gamelake.objects.leases import Lease
-from gamelake.objects.store import Store
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.privacy.row_eraser import RowEraser
-from gamelake.recovery.replay.late_batches import await_begun_batches, without_late_events
+from gamelake.recovery.replay.late_batches import LateBatches
 from gamelake.scans.player_rows import PlayerFilter, player_table
 
 log = event_logger(__name__)
@@ -37,14 +34,12 @@ class ReplayRun:
 
     Attributes:
         manifests: the manifests of all replays.
-        notices: the notices of replays, which streams read.
         tables: commits to the tables.
         failpoints: where tests kill the process.
         lease: the revision lease.
     """
 
     manifests: ReplayManifests
-    notices: ReplayNotices
     tables: DeltaTables
     failpoints: Failpoints
     lease: Lease
@@ -76,10 +71,14 @@ class ReplayRun:
             TransientError: a batch has begun but is not completed; the next run commits the manifest.
         """
         until = int(time.time()) + manifest.remembered
-        self.notices.put(manifest.number, manifest.events, until)
+        ReplayNotices(self.tables.store).put(manifest.number, manifest.events, until)
         self.failpoints.reach(Failpoint.AFTER_REPLAY_NOTICE)
-        await_begun_batches(self.notices.store)
-        manifest = self._without_late_events(manifest)
+        late = LateBatches(self.tables)
+        late.wait()
+        if (rest := late.left_out_of(manifest)) != manifest:
+            self.lease.require()
+            self.manifests.replace(rest)
+            manifest = rest
 
         def commit(entry: TableFiles) -> None:
             self.tables.append(entry, manifest.transaction)
@@ -90,39 +89,25 @@ class ReplayRun:
         self.manifests.mark_done(manifest)
         return manifest
 
-    def _without_late_events(self, manifest: ReplayManifest) -> ReplayManifest:
-        tables = without_late_events(self.notices.store, self.tables, manifest)
-        if tables == manifest.tables:
-            return manifest
-        self.lease.require()
-        rest = msgspec.structs.replace(manifest, tables=tables)
-        self.manifests.replace(rest)
-        return rest
-
 
 @contextmanager
-def replay_run(store: Store, tables: DeltaTables, failpoints: Failpoints) -> Iterator[ReplayRun]:
+def replay_run(tables: DeltaTables, failpoints: Failpoints) -> Iterator[ReplayRun]:
     """Take the revision lease, finish the manifests of killed runs, and start a new run.
 
     Raises:
         LeaseHeldError: another process holds the revision lease.
     """
-    manifests = ReplayManifests(store)
-    with revision_lease(store) as lease:
+    manifests = ReplayManifests(tables.store)
+    with revision_lease(tables.store) as lease:
         if lease.took_over:
             manifests.settle(ReplayManifest(number=lease.token - 1))
-        run = ReplayRun(manifests, ReplayNotices(store), tables, failpoints, lease)
+        run = ReplayRun(manifests, tables, failpoints, lease)
         for manifest in manifests.unfinished():
             log.warning("replay_unfinished", replay=manifest.number, action="commits its manifest")
             run.finish(manifest)
-            _erase_again(store, manifest)
+            # Players may have been erased after the manifest was decided.
+            players = PlayerFilter(ErasureRecords(tables.store).erased_pseudonyms())
+            for entry in manifest.tables if players.pseudonyms else ():
+                if (table := player_table(tables.store, entry.table)) is not None:
+                    RowEraser(tables.store, table, players, f"after-replay-{manifest.number}").erase()
         yield run
-
-
-def _erase_again(store: Store, manifest: ReplayManifest) -> None:
-    """Delete the rows of players who were erased after the manifest was decided."""
-    players = PlayerFilter(ErasureRecords(store).erased_pseudonyms())
-    for entry in manifest.tables:
-        table = player_table(store, entry.table)
-        if table is not None and players.pseudonyms:
-            RowEraser(store, table, players, f"after-replay-{manifest.number}").erase()

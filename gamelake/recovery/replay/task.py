@@ -23,63 +23,15 @@ from gamelake.quality.checking import NO_CHECKED_RULES
 from gamelake.quality.judging import QuarantinedRows, judge_for
 from gamelake.quality.quarantine import as_quarantine
 from gamelake.recovery.replay.identities import IdentityPlan, IdentityWriter
-from gamelake.recovery.replay.marks import MARKED_IN, WHY, as_marks, without
-from gamelake.recovery.replay.presence import EventNames, Presence, by_event, by_record
+from gamelake.recovery.replay.marks import MARKED_IN, WHY, as_marks
+from gamelake.recovery.replay.presence import Presence, by_event, by_record
 from gamelake.schemas.decoder import Decoded
-from gamelake.streaming.plan import TaskPlan, WrittenFile
+from gamelake.streaming.plan import TaskPlan, WrittenFile, encode_report
 from gamelake.streaming.tasks.chunk import ChunkWriter, TableDay
 from gamelake.streaming.tasks.sorting import RecordCoordinates, RowRun, Sorter, event_days
 from gamelake.streaming.tasks.task import decoded_portions, kafka_microseconds, schema_ids, worker_decoder
 
 _PLAYER = "gamer_id"
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantineWriter:
-    """Chooses the quarantined rows that neither silver nor the quarantine has.
-
-    Attributes:
-        presence: the events that the tables have.
-        targets: the games' tables whose rows to choose; empty for all.
-        erased: pseudonyms of erased players, whose rows are skipped.
-    """
-
-    presence: Presence
-    targets: frozenset[str]
-    erased: frozenset[str]
-
-    def rows(
-        self, offenders: QuarantinedRows, records: pa.RecordBatch
-    ) -> Iterator[tuple[str, TableDay, pa.RecordBatch]]:
-        """Find the new rows of the quarantine.
-
-        Args:
-            offenders: the rows that break a rule.
-            records: the Kafka record of each row, in the same order: columns `topic`, `kafka_timestamp`, `schema_id`
-                and `value`.
-
-        Yields:
-            The table of a game, the day in the quarantine, and the game's rows of that day, with the columns of the
-            quarantine.
-        """
-        found = as_quarantine(offenders, common_columns(offenders.rows), records)
-        games, days = offenders.games.to_numpy(zero_copy_only=False), event_days(found)
-        kept = ~rows_of_players(found, self.erased)
-        for game in sorted(set(games)):
-            table = game_table(game)
-            if self.targets and table not in self.targets:
-                continue
-            for day in np.unique(days[games == game]):
-                target = TableDay(QUARANTINE, int(day))
-                rows = found.filter(pa.array(kept & (games == game) & (days == day)))
-                yield table, target, self._missing(table, target, rows)
-
-    def _missing(self, table: str, target: TableDay, rows: pa.RecordBatch) -> pa.RecordBatch:
-        events = self.presence.events(table, rows)
-        partitions = rows.column("kafka_partition").to_numpy()
-        missing = self.presence.missing(table, target.date, events, partitions)
-        missing &= self.presence.missing(QUARANTINE, target.date, events, partitions)
-        return rows.filter(pa.array(missing))
 
 
 def rows_of_players(rows: pa.RecordBatch, players: frozenset[str]) -> Flags:
@@ -204,9 +156,9 @@ class ReplayTask:
         """
         chunk = _Chunk(self.plan)
         for batch in batches:
-            yield from map(_encode, chunk.take(batch))
+            yield from map(encode_report, chunk.take(batch))
         if chunk.counts.records:
-            yield _encode(chunk.flush())
+            yield encode_report(chunk.flush())
 
 
 @dataclass(slots=True)
@@ -226,16 +178,13 @@ class _Chunk:
         self._plan = plan
         decoding, store = plan.decoding, Store(plan.decoding.lakehouse)
         router = Router(decoding.contract, decoding.unlisted_tables)
-        self._decoder = worker_decoder(decoding, store)
+        self._decoder = worker_decoder(decoding)
         # Existing rows stay, even if they break a newer rule.
         self._judge = judge_for(decoding.rules if plan.wanted is WantedRows.MISSING else NO_CHECKED_RULES)
         schemas = dict(decoding.schemas)
         self._sorter = Sorter(router, decoding.contract, schemas, judge=self._judge, clock=decoding.clock)
-        names = by_event if plan.wanted is WantedRows.MISSING else by_record
-        self._presence = Presence(
-            decoding.lakehouse, plan.versions, router, EventNames(Identities(str(plan.run)), names)
-        )
-        self._quarantining = QuarantineWriter(self._presence, plan.targets, plan.erased)
+        name = by_event if plan.wanted is WantedRows.MISSING else by_record
+        self._presence = Presence(decoding.lakehouse, plan.versions, router, Identities(str(plan.run)), name)
         self._known = IdentityWriter(store, plan.identities, plan.run) if plan.identities else None
         self._writer = ChunkWriter(store, decoding.contract, decoding.writer_threads, decoding.schemas)
         self.counts = _Counts()
@@ -244,16 +193,9 @@ class _Chunk:
         """Decode one batch of records and keep the wanted rows; yield a report whenever the chunk is full."""
         for records, decoded in decoded_portions(self._decoder, batch):
             self._add(records, decoded)
-            if self._is_full():
+            limits, counts = self._plan.decoding.chunk, self.counts
+            if limits.are_reached(counts.records, counts.bytes, counts.decoded_bytes):
                 yield self.flush()
-
-    def _is_full(self) -> bool:
-        limits = self._plan.decoding.chunk
-        return (
-            self.counts.records >= limits.records
-            or self.counts.bytes >= limits.value_bytes
-            or self.counts.decoded_bytes >= limits.decoded_bytes
-        )
 
     def _add(self, batch: pa.RecordBatch, decoded: Decoded) -> None:
         self.counts.records += len(batch)
@@ -270,7 +212,9 @@ class _Chunk:
         self.counts.still_dead.update(reason.value for reason in decoded.rejects.reasons)
         offenders = self._judge.quarantined()
         if self._plan.source != QUARANTINE:
-            self._quarantine(offenders, _as_records(batch, decoded))
+            records = _as_records(batch, decoded)
+            for each in offenders:
+                self._quarantine(each, records.take(pa.array(each.records)))
         if self._plan.source in MARKED_IN:
             still = [int(row) for each in offenders for row in each.records] if self._plan.source == QUARANTINE else []
             self._mark(batch, [*decoded.rejects.rows, *still])
@@ -305,18 +249,32 @@ class _Chunk:
             rows = common_columns(rows) if target.table == SILVER_EVENTS else rows
             self._writer.add(target, rows, run.schema_id)
 
-    def _quarantine(self, offenders: list[QuarantinedRows], records: pa.RecordBatch) -> None:
-        for each in offenders:
-            of_each = records.take(pa.array(each.records))
-            for table, target, rows in self._quarantining.rows(each, of_each):
+    def _quarantine(self, offenders: QuarantinedRows, records: pa.RecordBatch) -> None:
+        """Add the quarantined rows that neither silver nor the quarantine has; `records` has the record of each row."""
+        found = as_quarantine(offenders, common_columns(offenders.rows), records)
+        games, days = offenders.games.to_numpy(zero_copy_only=False), event_days(found)
+        kept = ~rows_of_players(found, self._plan.erased)
+        for game in sorted(set(games)):
+            table = game_table(game)
+            if self._plan.targets and table not in self._plan.targets:
+                continue
+            for day in np.unique(days[games == game]):
+                target = TableDay(QUARANTINE, int(day))
+                rows = found.filter(pa.array(kept & (games == game) & (days == day)))
+                rows = rows.filter(pa.array(self._missing(table, target, rows)))
                 self._know(table, rows)
-                self.counts.rows[target.table] += len(rows)
+                self.counts.rows[QUARANTINE] += len(rows)
                 if self._plan.purpose is Purpose.WRITE:
                     self._writer.add(target, rows)
 
+    def _missing(self, table: str, target: TableDay, rows: pa.RecordBatch) -> Flags:
+        events, partitions = self._presence.events(table, rows), rows.column("kafka_partition").to_numpy()
+        missing = self._presence.missing(table, target.date, events, partitions)
+        return missing & self._presence.missing(QUARANTINE, target.date, events, partitions)
+
     def _mark(self, batch: pa.RecordBatch, still: list[int]) -> None:
         """Mark all records as settled, except those that stay in the source."""
-        settled, table = without(batch, still), MARKED_IN[self._plan.source]
+        settled, table = batch.filter(pa.array(~np.isin(np.arange(len(batch)), still))), MARKED_IN[self._plan.source]
         self.counts.rows[table] += len(settled)
         if self._plan.purpose is Purpose.WRITE:
             days, marks = ingest_days(settled), as_marks(settled, self._plan.run, WHY[self._plan.source])
@@ -346,12 +304,3 @@ def _as_records(batch: pa.RecordBatch, decoded: Decoded) -> pa.RecordBatch:
         "value": batch.column("value"),
     }
     return pa.RecordBatch.from_pydict(columns)
-
-
-def decode_report(report: bytes) -> ReplayReport:
-    """Decode a report from the row that a task yields."""
-    return msgspec.msgpack.decode(report, type=ReplayReport)
-
-
-def _encode(report: ReplayReport) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([msgspec.msgpack.encode(report)], pa.binary())], names=["report"])

@@ -122,7 +122,7 @@ def _task_plan(settings: LiveOpsSettings, source: OpenStream, store: Store) -> T
     reading = settings.reading
     contract = load_event_contract(reading.games_file)
     names = [game_table(game) for game in games_of(store)]
-    schemas = {name: schema for name in names if (schema := source.tables.schema(name)) is not None}
+    schemas = source.tables.schemas(names)
     return TaskPlan(
         lakehouse=reading.lakehouse.location,
         registry_url=reading.registry_url,

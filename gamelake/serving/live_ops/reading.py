@@ -15,7 +15,6 @@ from gamelake.ledger.manifests import OffsetRange
 from gamelake.ledger.skipped_records import parted
 from gamelake.model.arrays import Flags, Ints
 from gamelake.model.naming import game_of
-from gamelake.objects.store import Store
 from gamelake.schemas.decoder import Decoded
 from gamelake.serving.live_ops.plan import LiveOpsPlan
 from gamelake.serving.live_ops.signals.counts import COUNTS_SCHEMA, limited, summed
@@ -268,7 +267,7 @@ class _Reader:
         self._skip = plan.reading.skipped
         self._skipped = 0
         self._lengths = plan.reading.contract.lengths
-        self._decoder = worker_decoder(plan.reading, Store(plan.reading.lakehouse))
+        self._decoder = worker_decoder(plan.reading)
         router = Router(plan.reading.contract, plan.reading.unlisted_tables)
         self._sorter = Sorter(router, plan.reading.contract, dict(plan.reading.schemas))
         self._identities = Identities(plan.state.seed)

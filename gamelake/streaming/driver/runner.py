@@ -160,7 +160,7 @@ def stream_context(settings: IngestSettings, source: OpenStream) -> StreamContex
     names = [
         folder for layer in ("bronze", "silver", "dead_letters", "quarantine") for folder in store.folders(f"{layer}/")
     ]
-    schemas = {name: schema for name in names if (schema := source.tables.schema(name)) is not None}
+    schemas = source.tables.schemas(names)
     breaker = FloodBreaker(settings.flood)
     for manifest in source.stream.manifests.last(_REMEMBERED_BATCHES):
         breaker.count(manifest.records, sum(manifest.dead_letters.values()))

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from urllib.parse import quote
 
 import msgspec
 import pyarrow as pa
@@ -226,7 +225,7 @@ def uncommitted_silver_files(
         entries += [entry for entry in last.tables if entry.table == SILVER_EVENTS]
     # The last batch may be a waiting one too.
     files = {file.path: file for entry in entries for file in entry.files}
-    return tuple(FileEntry(quote(file.path), file.size, file.partition) for file in files.values())
+    return tuple(FileEntry.of(file) for file in files.values())
 
 
 def _offsets(notifications: pa.Table) -> tuple[OffsetRange, ...]:

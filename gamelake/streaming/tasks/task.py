@@ -76,7 +76,7 @@ class Chunk:
         self._plan = plan
         self._task = str(uuid.uuid4())
         store = self._store = Store(plan.lakehouse)
-        self._decoder = worker_decoder(plan, store)
+        self._decoder = worker_decoder(plan)
         router = Router(plan.contract, plan.unlisted_tables)
         self._duplicates = duplicates
         self._judge = judge_for(plan.rules)
@@ -115,17 +115,8 @@ class Chunk:
         """
         for records, decoded in decoded_portions(self._decoder, batch):
             self._add(records, decoded)
-            if self._is_full():
+            if self._plan.chunk.are_reached(self.records, self._bytes, self._decoded_bytes):
                 yield self.flush()
-
-    def _is_full(self) -> bool:
-        """Return True if the chunk has reached a limit."""
-        limits = self._plan.chunk
-        return (
-            self.records >= limits.records
-            or self._bytes >= limits.value_bytes
-            or self._decoded_bytes >= limits.decoded_bytes
-        )
 
     def _add(self, batch: pa.RecordBatch, decoded: Decoded) -> None:
         self.records += len(batch)
@@ -208,11 +199,12 @@ def duplicate_filter(plan: TaskPlan) -> DuplicateFilter:
     return DuplicateFilter(WindowEvents(window, store, memory) if window else None, others)
 
 
-def worker_decoder(plan: TaskPlan, store: Store) -> Decoder:
+def worker_decoder(plan: TaskPlan) -> Decoder:
     """Return the decoder of this process for a lakehouse and a registry; it keeps compiled schemas."""
 
     def make() -> Decoder:
-        registry, limits = SchemaRegistry(plan.registry_url), plan.schema_limits
+        registry, store = SchemaRegistry(plan.registry_url), Store(plan.lakehouse)
+        limits = plan.schema_limits
         return Decoder(SchemaCache(registry, store, plan.schema_wait, limits=limits), limits)
 
     return per_worker(Decoder, (plan.lakehouse.uri, plan.registry_url, plan.schema_wait, plan.schema_limits), make)

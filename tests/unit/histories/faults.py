@@ -11,15 +11,13 @@ import pytest
 from gamelake.layers import silver
 from gamelake.ledger import coordinates
 from gamelake.ledger.holds import release
-from gamelake.ledger.replay_manifests import ReplayManifest
 from gamelake.objects.store import Store
 from gamelake.privacy import lake_erasure
 from gamelake.privacy.erasure_records import ErasureRecords
 from gamelake.privacy.lake_erasure import LakeErasure
 from gamelake.quality.suites import holds
-from gamelake.recovery.game_titles import RestoredTitles
-from gamelake.recovery.replay import runs
-from gamelake.recovery.restore import TableRestore
+from gamelake.recovery.replay.late_batches import LateBatches
+from gamelake.recovery.restore import RestoredTitles, TableRestore
 from gamelake.recovery.stream_batches import StreamBatches
 from gamelake.scans.player_rows import PlayerTable
 from gamelake.serving.gold import definition
@@ -146,8 +144,4 @@ def streams_do_not_know_replayed_events(undone: pytest.MonkeyPatch) -> None:
 
 def replays_write_what_late_batches_wrote(undone: pytest.MonkeyPatch) -> None:
     """An event that comes again while it is replayed becomes two rows."""
-
-    def all_tables(_: object, __: object, manifest: ReplayManifest) -> object:
-        return manifest.tables
-
-    undone.setattr(runs, "without_late_events", all_tables)
+    undone.setattr(LateBatches, "left_out_of", lambda _, manifest: manifest)

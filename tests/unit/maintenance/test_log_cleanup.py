@@ -300,7 +300,7 @@ def test_a_table_is_restored_within_the_kept_history_and_no_further(history: Str
         read.at_time(since - timedelta(hours=1))
 
     with maintenance_lease(history.store, SILVER.name) as lease:
-        done = TableRestore(history.store, read, read.at_time(since)).commit(lease)
+        done = TableRestore(read, read.at_time(since)).commit(lease)
 
     assert (done.rows_removed, done.files_restored) == (10, 0)
     assert players_in(history.store, SILVER) == {ANNA: FIRST, BEN: FIRST}

@@ -106,7 +106,7 @@ class Histories(RuleBasedStateMachine):
     def it_is_restored_while_a_batch_comes(self, number: int, players: list[str]) -> None:
         version, since = number % len(self.versions), self.versions[-1]
         with maintenance_lease(self.store, NAME) as lease:
-            planned = TableRestore(self.store, TableHistory.read(self.store, NAME), version)
+            planned = TableRestore(TableHistory.read(self.store, NAME), version)
             self.a_batch_comes(players)
             with suppress(RestoreError):
                 planned.commit(lease)
@@ -115,14 +115,14 @@ class Histories(RuleBasedStateMachine):
 
     @rule(players=ROWS, is_killed=st.booleans())
     def rows_are_replayed(self, players: list[str], is_killed: bool) -> None:  # drawn by Hypothesis
-        with replay_run(self.store, self.tables, Failpoints(None)) as run:
+        with replay_run(self.tables, Failpoints(None)) as run:
             found = ReplayManifest(number=run.number, tables=(an_entry(self.store, SILVER, players),))
             if is_killed:
                 run.manifests.settle(found)
             else:
                 run.settle(found)
         if is_killed:
-            with replay_run(self.store, self.tables, Failpoints(None)):
+            with replay_run(self.tables, Failpoints(None)):
                 pass  # the next process finishes what was settled
         self._becomes(self.versions[-1] + Rows(players))
 
@@ -195,7 +195,7 @@ class Histories(RuleBasedStateMachine):
             assert self._rows(NAME, version) == self.versions[version]
 
     def _restored(self, version: int, commit: Callable[[TableRestore], object]) -> bool:
-        planned = TableRestore(self.store, TableHistory.read(self.store, NAME), version)
+        planned = TableRestore(TableHistory.read(self.store, NAME), version)
         try:
             commit(planned)
         except RestoreError:

@@ -109,7 +109,7 @@ def test_a_restore_between_the_plan_and_the_deletes_keeps_its_files(compacted: S
     assert job.plan().replaced_files == 5
 
     with maintenance_lease(compacted, SILVER.name) as lease:
-        TableRestore(compacted, TableHistory.read(compacted, SILVER.name), 4).commit(lease)
+        TableRestore(TableHistory.read(compacted, SILVER.name), 4).commit(lease)
 
     # The compacted file is what the table no longer needs.
     assert job.run().replaced_files == 1
@@ -172,7 +172,7 @@ def test_a_restore_relies_on_no_file_that_a_stalled_vacuum_deletes_meanwhile(com
     with maintenance_lease(compacted, SILVER.name, IMPATIENT) as lease, suppress(RestoreError):
         history = TableHistory.read(interrupted, SILVER.name)
         interrupted.interrupt(at)
-        TableRestore(interrupted, history, 4).commit(lease)
+        TableRestore(history, 4).commit(lease)
 
     assert players_in(compacted, SILVER) == {ANNA: 5}
 

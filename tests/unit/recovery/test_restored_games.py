@@ -13,8 +13,7 @@ from gamelake.delta.rewrites import maintenance_lease
 from gamelake.delta.tables import open_table
 from gamelake.model.naming import SILVER_EVENTS, game_table
 from gamelake.privacy.erasure_records import ErasureRecords, PlannedFiles, PurgePlan
-from gamelake.recovery.game_titles import RestoredTitles
-from gamelake.recovery.restore import GameRestore, RestoredTable, TableRestore
+from gamelake.recovery.restore import GameRestore, RestoredTable, RestoredTitles, TableRestore
 from gamelake.recovery.table_history import RestoreError, TableHistory
 from tests.support.eventually import eventually
 from tests.support.job_processes import run_job
@@ -40,7 +39,7 @@ def restored(silver: Silver, version: int) -> RestoredTable:
 
 def of_archery(silver: Silver, version: int) -> GameRestore:
     history = TableHistory.read(silver.store, SILVER_EVENTS)
-    return GameRestore(TableRestore(silver.store, history, version), titles(former=frozenset([ARCHERY])))
+    return GameRestore(TableRestore(history, version), titles(former=frozenset([ARCHERY])))
 
 
 def titles(

@@ -38,7 +38,7 @@ def tables(store: Store) -> Iterator[DeltaTables]:
 
 def restore(store: Store, version: int) -> RestoredTable:
     with maintenance_lease(store, NAME) as lease:
-        return TableRestore(store, TableHistory.read(store, NAME), version).commit(lease)
+        return TableRestore(TableHistory.read(store, NAME), version).commit(lease)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_stream_goes_on_and_takes_no_batch_twice(store: Store, tables: Delta
 
 
 def test_rows_that_are_appended_during_a_restore_stay(store: Store, tables: DeltaTables) -> None:
-    planned = TableRestore(store, TableHistory.read(store, NAME), 0)
+    planned = TableRestore(TableHistory.read(store, NAME), 0)
     append(tables, store, SILVER, 3, [BEN])
 
     with maintenance_lease(store, NAME) as lease:
@@ -106,7 +106,7 @@ def test_rows_that_are_appended_during_a_restore_stay(store: Store, tables: Delt
 
 
 def test_an_erasure_that_comes_in_between_is_not_undone(store: Store, tables: DeltaTables) -> None:
-    planned = TableRestore(store, TableHistory.read(store, NAME), 1)
+    planned = TableRestore(TableHistory.read(store, NAME), 1)
     RowEraser(store, SILVER, PlayerFilter(frozenset([ANNA])), "run-1").erase()
 
     with maintenance_lease(store, NAME) as lease, pytest.raises(TransientError, match="files were replaced meanwhile"):
@@ -205,6 +205,12 @@ def test_what_can_not_be_done_is_refused_with_its_reason(
     assert refused.returncode == 2
     assert problem in refused.stderr
     assert DeltaTable(store.location.child(NAME)).version() == 2
+
+
+def test_a_lakehouse_without_tables_has_nothing_to_restore(store: Store) -> None:
+    done = job(store, "--all", "--time", "2026-11-22T12:00:00Z", "--dry-run")
+
+    assert (done.returncode, json.loads(done.stdout)["restored"]) == (0, [])
 
 
 def job(store: Store, *options: str) -> "subprocess.CompletedProcess[str]":

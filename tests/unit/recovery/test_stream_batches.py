@@ -42,7 +42,7 @@ def append(tables: DeltaTables, store: Store, *transactions: tuple[str, int]) ->
 
 def before(store: Store, batch: int, stream: str | None = None) -> int:
     history = TableHistory.read(store, SILVER.name)
-    applications = StreamBatches.read(store).applications_with([history], batch, stream)
+    applications = StreamBatches(store).applications_with([history], batch, stream)
     return history.before_batch(batch, applications)
 
 
@@ -94,7 +94,7 @@ def test_the_records_of_batches_are_those_of_their_source(store: Store) -> None:
     settle(store, EVENTS, 1, (10, 12))
     settle(store, FILES, 4, (7, 9), FilesTaken(objects={"taken": 3}, passed_over={}, records=3000, bytes=1))
 
-    found = StreamBatches.read(store).coordinates(["events-0/0", "events-0/1", "files-0/4"], [SILVER.name])
+    found = StreamBatches(store).coordinates(["events-0/0", "events-0/1", "files-0/4"], [SILVER.name])
 
     assert found == (
         CoordinateRange(EVENTS, 0, 3, 12),
@@ -106,7 +106,7 @@ def test_a_batch_whose_manifest_is_gone_is_not_passed_over(store: Store) -> None
     settle(store, EVENTS, 1, (0, 4))
 
     with pytest.raises(RestoreError, match=r"manifest of batch 0 of ingest_events was deleted.*jobs/backfill\.py"):
-        StreamBatches.read(store).coordinates(["events-0/0", "events-0/1"], [SILVER.name])
+        StreamBatches(store).coordinates(["events-0/0", "events-0/1"], [SILVER.name])
 
 
 @pytest.mark.parametrize(("offsets", "is_covered"), [((2, 3), True), ((2, 5), False)])
@@ -116,7 +116,7 @@ def test_a_replay_of_records_of_earlier_batches_is_not_passed_over(
     settle(store, EVENTS, 1, (0, 4))
     entry = entry_of(store, SILVER, pa.table({"kafka_partition": [0, 0], "kafka_offset": list(offsets)}))
     ReplayManifests(store).settle(ReplayManifest(number=3, tables=(entry,)))
-    batches, transactions = StreamBatches.read(store), ["events-0/1", "replay-3/0"]
+    batches, transactions = StreamBatches(store), ["events-0/1", "replay-3/0"]
 
     if is_covered:
         assert batches.coordinates(transactions, [SILVER.name]) == (CoordinateRange(EVENTS, 0, 0, 4),)

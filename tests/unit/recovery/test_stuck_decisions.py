@@ -67,7 +67,7 @@ def test_a_stream_with_a_batch_that_can_not_be_committed_goes_on(store: Store, t
     finish_last_batch(stream, tables)
     assert "score" in stream.held.all()[TABLE].reason
     assert open_table(store.location, OTHER).count() == 2
-    stuck = StuckDecisions(store, tables)
+    stuck = StuckDecisions(tables)
 
     (found,) = stuck.dry_run()
     assert (found.table, found.columns, found.rows) == (TABLE, ("score",), 2)
@@ -83,12 +83,12 @@ def test_a_stream_with_a_batch_that_can_not_be_committed_goes_on(store: Store, t
 def test_an_unfinished_replay_blocks_no_later_one(store: Store, tables: DeltaTables) -> None:
     entries = (entry(store, TABLE, "a", "b", score=pa.int64()),)
     ReplayManifests(store).settle(ReplayManifest(number=1, source="dead_letters/events", records=2, tables=entries))
-    with pytest.raises(IncompatibleSchemaError, match="score"), replay_run(store, tables, Failpoints()):
+    with pytest.raises(IncompatibleSchemaError, match="score"), replay_run(tables, Failpoints()):
         pass
 
-    StuckDecisions(store, tables).release()
+    StuckDecisions(tables).release()
 
-    with replay_run(store, tables, Failpoints()):
+    with replay_run(tables, Failpoints()):
         pass
     assert rows(store) == {"other": "0", "a": None, "b": None}
     assert ReplayManifests(store).unfinished() == []
@@ -98,10 +98,10 @@ def test_decisions_that_are_committed_or_can_be_are_left_alone(store: Store, tab
     stream = decide(store)
     before = store.paths("_gamelake/streams")
     with stream_tables(store.location) as others:
-        StuckDecisions(store, others).release()
+        StuckDecisions(others).release()
     manifest = stream.last_manifest()
 
-    assert StuckDecisions(store, tables).release() == []
+    assert StuckDecisions(tables).release() == []
     assert stream.last_manifest() == manifest
     assert store.paths("_gamelake/streams") == before
 

@@ -150,7 +150,7 @@ def vacuum_and_restore(lake: Lake, compacted: Objects, vacuum: Callable[[Store],
         def bring_back() -> None:
             with maintenance_lease(store, SILVER.name) as lease:
                 history = TableHistory.read(store, SILVER.name)
-                TableRestore(store, history, version=len(OLD) - 1).commit(lease)
+                TableRestore(history, version=len(OLD) - 1).commit(lease)
 
         world.start("vacuum", lambda: vacuum(store), RESTARTS)
         world.start("restore", bring_back, RESTARTS)
@@ -318,7 +318,7 @@ def purge_and_restore(lake: Lake, erased: Objects) -> Case:
         def bring_back() -> None:
             with maintenance_lease(store, SILVER.name) as lease:
                 history = TableHistory.read(store, SILVER.name)
-                TableRestore(store, history, version=len(OLD) - 1).commit(lease)
+                TableRestore(history, version=len(OLD) - 1).commit(lease)
 
         world.start("purge", purge, RESTARTS)
         world.start("restore", bring_back)

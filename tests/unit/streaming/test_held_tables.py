@@ -324,7 +324,7 @@ def test_whatever_happens_to_a_table_no_row_is_lost_or_doubled(steps: list[Step]
                 case Step.RESTART:
                     driver = Driver(Path(folder))
                 case Step.COMMIT_STUCK:
-                    StuckDecisions(driver.store, stream_tables(driver.store.location)).release()
+                    StuckDecisions(stream_tables(driver.store.location)).release()
 
         assert driver.stream.held.all() == {}
         for table, game in ((ARCHERY, "archery"), (BINGO, "bingo")):
