@@ -59,7 +59,7 @@ def needed_versions(store: Store, contract: GamesContract) -> dict[str, int]:
         for source, version in pool.map(lambda each: _read_version(store, each), GoldTables(store, contract).now()):
             if version is not None:
                 slowest[source] = min(version, slowest.get(source, version))
-    return slowest | {table: each.version for table, each in KpiRefresh(store).positions().items()}
+    return slowest | {table: each.version for table, each in KpiRefresh(store, contract.zones).positions().items()}
 
 
 def _read_version(store: Store, refresh: GoldRefresh) -> tuple[str, int | None]:

@@ -244,7 +244,7 @@ class Lakehouse:
             done = attempt(refresh)
             assert isinstance(done, Refreshed), f"{done.table}: {done.reason}"
             held |= {done.table} if done.outcome is RefreshOutcome.HELD else set()
-        failed = KpiRefresh(self.store, today=lambda: TODAY)().failed
+        failed = KpiRefresh(self.store, now=lambda: NOON)().failed
         assert not failed, failed
         return frozenset(held)
 

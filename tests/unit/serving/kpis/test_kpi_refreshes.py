@@ -326,7 +326,7 @@ def test_every_column_has_a_comment(lake: KpiLake) -> None:
 
 def test_a_long_computation_says_again_and_again_that_it_goes_on(lake: KpiLake) -> None:
     steps: list[int] = []
-    lake.refresh = KpiRefresh(lake.silver.store, today=lambda: lake.today, progress=lambda: steps.append(len(steps)))
+    lake.refresh = KpiRefresh(lake.silver.store, now=lake.now, progress=lambda: steps.append(len(steps)))
 
     lake.take([*a_day(0, 10), *(replace(event, game="Bingo") for event in a_day(0, 10))])
 
