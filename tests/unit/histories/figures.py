@@ -27,7 +27,7 @@ from gamelake.serving.sql.questions import as_of, load_questions
 from gamelake.serving.sql.relations import Reads, Relations
 from gamelake.serving.sql.views import load_views
 from tests.support.kpi_answers import expected_kpis, in_order
-from tests.unit.histories.events import GAMES, KART, NEWEST_SCHEMA, TODAY, Event, table_of
+from tests.unit.histories.events import GAMES, KART, NEWEST_SCHEMA, NOW, TODAY, Event, table_of
 from tests.unit.histories.lakehouse import Lakehouse
 from tests.unit.histories.model import SILVER, Model, Rows
 
@@ -236,7 +236,7 @@ def _check_key_figures(lake: Lakehouse, events: Iterable[Event]) -> None:
     """Compare each table of KPIs with the events; which of them came late, the events don't say."""
     rows = _rows(events)
     rows = rows.append_column("ingest_time", pa.nulls(len(rows), pa.timestamp("us")))
-    for name, expected in expected_kpis(rows, TODAY).items():
+    for name, expected in expected_kpis(rows, NOW).items():
         if name != "kpi_late":
             found = open_table(lake.location, f"gold/{name}").to_pyarrow_table()
             # A key whose only events are the platform's own tests has a row without events.
