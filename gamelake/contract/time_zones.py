@@ -194,11 +194,27 @@ class Zones:
             last: the last one. Events outside of these days get a wrong day.
         """
         start, end = ((day.toordinal() - _EPOCH) * _DAY for day in (first, last))
-        cases = []
-        for zone in self.all[1:]:
-            titles = ", ".join(f"'{_escaped(title)}'" for title, name in self.names.items() if name == zone.name)
-            cases.append(f"WHEN game_name IN ({titles}) THEN {_day_sql(zone.spans(start, end + _DAY))}")
+        cases = [
+            f"WHEN game_name IN ({self._titles(zone)}) THEN {_day_sql(zone.spans(start, end + _DAY))}"
+            for zone in self.all[1:]
+        ]
         return f"CASE {' '.join(cases)} ELSE event_date END" if cases else "event_date"
+
+
+    def trino_sql(self, column: str) -> str:
+        """Return Trino's SQL for the day of a column in the game's zone, over it and `game_name`.
+
+        Trino knows the zones itself; see the module for the difference.
+        """
+        cases = [
+            f"WHEN game_name IN ({self._titles(zone)}) THEN CAST({column} AT TIME ZONE '{zone.name}' AS date)"
+            for zone in self.all[1:]
+        ]
+        in_utc = f"CAST({column} AS date)"
+        return f"CASE {' '.join(cases)} ELSE {in_utc} END" if cases else in_utc
+
+    def _titles(self, zone: TimeZone) -> str:
+        return ", ".join(f"'{_escaped(title)}'" for title, name in self.names.items() if name == zone.name)
 
 
 UTC_DAYS = Zones()

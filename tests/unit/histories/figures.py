@@ -59,6 +59,7 @@ _COLUMNS = pa.schema(
 # What contracts/metrics.yaml says in words: test events don't count, a purchase has a price, a session is a player's.
 _EVENTS = """
     CREATE OR REPLACE VIEW events AS SELECT *,
+        event_date AS reporting_date,
         event_name IS DISTINCT FROM 'smoke_test' AS is_played,
         is_played AND event_name = 'session_start' AS is_start,
         is_played AND event_name = 'level_completed' AS is_level,
@@ -124,6 +125,8 @@ OF_ALL_GAMES: Mapping[str, str] = {
             count(*) AS events,
             min(event_time) AS first_seen,
             max(event_time) AS last_seen,
+            CAST(first_seen AS date) AS first_day,
+            CAST(last_seen AS date) AS last_day,
             coalesce(sum(amount) FILTER (is_bought), 0) AS bookings
         FROM events WHERE is_played AND gamer_id IS NOT NULL GROUP BY ALL""",
     "gold.sessions": """
