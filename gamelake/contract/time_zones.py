@@ -201,16 +201,18 @@ class Zones:
         return f"CASE {' '.join(cases)} ELSE event_date END" if cases else "event_date"
 
 
-    def trino_sql(self, column: str) -> str:
-        """Return Trino's SQL for the day of a column in the game's zone, over it and `game_name`.
+    def trino_sql(self, column: str, in_utc: str = "") -> str:
+        """Return Trino's SQL for the day of a time in the game's zone; Trino uses its own version of the rules.
 
-        Trino knows the zones itself; see the module for the difference.
+        Args:
+            column: the column with the time. The SQL reads `game_name` too.
+            in_utc: SQL for the day in UTC; "" to compute it.
         """
         cases = [
             f"WHEN game_name IN ({self._titles(zone)}) THEN CAST({column} AT TIME ZONE '{zone.name}' AS date)"
             for zone in self.all[1:]
         ]
-        in_utc = f"CAST({column} AS date)"
+        in_utc = in_utc or f"CAST({column} AS date)"
         return f"CASE {' '.join(cases)} ELSE {in_utc} END" if cases else in_utc
 
     def _titles(self, zone: TimeZone) -> str:
