@@ -63,7 +63,7 @@ def needed_versions(store: Store, contract: GamesContract) -> dict[str, int]:
 
 
 def _read_version(store: Store, refresh: GoldRefresh) -> tuple[str, int | None]:
-    gold = GoldTable.open(store, refresh.table, refresh.definition)
+    gold = GoldTable.open(store, refresh.table, refresh.definition, refresh.zones)
     return refresh.source, gold.position.version if gold is not None and gold.position is not None else None
 
 

@@ -1,7 +1,7 @@
 """Checks what contracts, rules, views and questions declare: prints each error with its file and line.
 
-`make lint` and `gamelake check` run it. `--write` writes what is generated from contracts/metrics.yaml and the games' time
-zones: the macros of the dbt project.
+`make lint` and `gamelake check` run it. `--write` writes what is generated from contracts/metrics.yaml and the games'
+time zones: the macros of the dbt project.
 """
 
 import json
@@ -60,7 +60,7 @@ def problems(root: Path, *, contracts_only: bool = False) -> Iterator[str]:
 
 
 def dbt_macros(contracts: Path) -> str:
-    """Return the macros `Metric`, `Dimension` and `ReportingDate` of dbt: the same SQL under the same names as in views.
+    """Return the macros `Metric`, `Dimension` and `ReportingDate` of dbt: the same SQL and names as in views.
 
     Raises:
         ContractError: the metrics contract or the games contract is wrong; names file and line.
@@ -122,7 +122,9 @@ def _check_view_names(root: Path) -> None:
 def _check_macros(root: Path) -> None:
     file = root / MACROS
     if not file.exists() or file.read_text(encoding="utf-8") != dbt_macros(root / "contracts"):
-        raise ContractError(f"{file}:1: is not what {METRICS_FILE} and the games' zones mean: run 'python -m tools.contracts --write'")
+        raise ContractError(
+            f"{file}:1: is not what {METRICS_FILE} and the games' zones mean: run 'python -m tools.contracts --write'"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

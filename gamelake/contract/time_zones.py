@@ -82,7 +82,7 @@ class TimeZone:
     def ends(self, day: date) -> int:
         """Return the second, since 1970 in UTC, from which on the calendar shows only later days.
 
-        It is the beginning of the next day, unless clocks are set back across midnight.
+        The next day begins at this second, unless clocks repeat an hour across midnight.
         """
         midnight = (day.toordinal() - _EPOCH + 1) * _DAY
         spans = reversed(self.spans(midnight - _DAY, midnight + _DAY))
@@ -199,7 +199,6 @@ class Zones:
             for zone in self.all[1:]
         ]
         return f"CASE {' '.join(cases)} ELSE event_date END" if cases else "event_date"
-
 
     def trino_sql(self, column: str, in_utc: str = "") -> str:
         """Return Trino's SQL for the day of a time in the game's zone; Trino uses its own version of the rules.

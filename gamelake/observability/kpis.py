@@ -35,7 +35,7 @@ _Rows = Iterable[Mapping[str, Any]]
 def newest_figures(refresh: KpiRefresh, now: datetime) -> list[KpiFigure]:
     """Read the figures of the newest day, and of the newest hour, that have begun and that any game has.
 
-    A day begins at another time in each zone: if one game has figures of its present day, this day counts for each game.
+    Days begin at another time in each zone. If one game has figures of its present day, each game shows its own.
     A game without a row there has no figure: its last ones would pass for present ones.
     """
     daily, active, cohorts = (refresh.tables[table.name] for table in (kpi.DAILY, kpi.ACTIVE_PLAYERS, kpi.COHORTS))
@@ -104,7 +104,9 @@ def _of_day(rows: _Rows) -> Iterator[KpiFigure]:
 
 def _of_late(hours: pa.Table | None, newest: pa.Table) -> Iterator[KpiFigure]:
     if hours is not None:
-        for row in _of_each(newest, hours).group_by("game_name").aggregate([("arrived", "sum"), ("late", "sum")]).to_pylist():
+        for row in (
+            _of_each(newest, hours).group_by("game_name").aggregate([("arrived", "sum"), ("late", "sum")]).to_pylist()
+        ):
             if row["arrived_sum"]:
                 yield KpiFigure(KpiMetric.DAY_LATE_EVENTS, (row["game_name"],), row["late_sum"])
 

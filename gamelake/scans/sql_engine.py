@@ -1,7 +1,7 @@
 """SQL over Arrow data in this process, with DuckDB.
 
-Inside DuckDB, timestamps are in UTC and have no zone: DuckDB supports zones only with an extension, which no package
-index has.
+Inside DuckDB, timestamps are in UTC and have no zone, so that no result depends on the zone of a session or on DuckDB's
+version of the rules of zones.
 """
 
 from collections.abc import Iterator

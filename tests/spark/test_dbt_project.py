@@ -36,7 +36,9 @@ def built(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> "duckdb
             "game_name": games,
             "gamer_id": players,
             "event_name": ["start"] * len(PLAYED),
-            "event_time": pa.array([datetime(2026, 11, day, 20, tzinfo=UTC) for day in days], pa.timestamp("us", "UTC")),
+            "event_time": pa.array(
+                [datetime(2026, 11, day, 20, tzinfo=UTC) for day in days], pa.timestamp("us", "UTC")
+            ),
             "event_date": [date(2026, 11, day) for day in days],
         }
     )
@@ -65,5 +67,17 @@ def test_its_models_are_what_sql_over_silver_says(built: "duckdb.DuckDBPyConnect
         "SELECT game_name, day(event_date), players FROM weekly_active_players ORDER BY ALL"
     ).fetchall()
 
-    assert daily == [("Archery", 20, 1, 1), ("Archery", 26, 2, 2), ("Bingo", 10, 1, 1), ("Bingo", 26, 1, 1), ("Neon Runner", 10, 1, 1)]
-    assert weekly == [("Archery", 20, 1), ("Archery", 26, 2), ("Bingo", 10, 1), ("Bingo", 26, 1), ("Neon Runner", 10, 1)]
+    assert daily == [
+        ("Archery", 20, 1, 1),
+        ("Archery", 26, 2, 2),
+        ("Bingo", 10, 1, 1),
+        ("Bingo", 26, 1, 1),
+        ("Neon Runner", 10, 1, 1),
+    ]
+    assert weekly == [
+        ("Archery", 20, 1),
+        ("Archery", 26, 2),
+        ("Bingo", 10, 1),
+        ("Bingo", 26, 1),
+        ("Neon Runner", 10, 1),
+    ]

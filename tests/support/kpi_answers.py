@@ -84,7 +84,8 @@ def expected_kpis(silver: pa.Table, now: datetime, zones: Mapping[str, str] = Ma
     with duckdb.connect() as connection:
         connection.register("silver", silver.append_column("reporting_day", pa.array(days, pa.date32())))
         connection.register(
-            "clock", pa.table({"game_name": pa.array(games, pa.string()), "today": pa.array(today.values(), pa.date32())})
+            "clock",
+            pa.table({"game_name": pa.array(games, pa.string()), "today": pa.array(today.values(), pa.date32())}),
         )
         connection.register("calendar", _calendar(zones, today, {day for day in days if day is not None}))
         connection.execute(_EVENTS)

@@ -27,8 +27,8 @@ _MAX_VERSION = "max_version"
 # as strings.
 _VERSION_ORDER = r"""regexp_replace(regexp_replace({0}, '([0-9]+)', '0000000000\1', 'g'),
     '0*([0-9]{{10}})', '\1', 'g') || '. ' || {0}"""
-# The key `event_date: reporting_date` is the day in the game's time zone. Its SQL calls a function of this name, which the
-# caller defines in the engine, so that the definition does not depend on zones.
+# The key `event_date: reporting_date` is the day in the game's time zone. Its SQL calls a function of this name, which
+# the caller defines in the engine, so that the definition does not depend on zones.
 REPORTING_DATE = "reporting_date"
 _READ_BY_REPORTING_DATE = ("game_name", "event_time", PARTITION)
 # No column of the contract can have this name.

@@ -79,7 +79,9 @@ class GoldTables:
         self._contract = contract
         self._definitions = [define(spec) for spec in contract.aggregates]
         self._zones = contract.zones
-        self._zones_of = {game.name: Zones.of((title, game.time_zone) for title in game.match) for game in contract.games}
+        self._zones_of = {
+            game.name: Zones.of((title, game.time_zone) for title in game.match) for game in contract.games
+        }
 
     def now(self) -> list[GoldRefresh]:
         """List the tables of every game that has a silver table, in the contract or not, and those over all games."""

@@ -16,7 +16,14 @@ from gamelake.delta.appends import BatchTransaction, schema_of
 from gamelake.delta.columns import delta_field
 from gamelake.delta.comments import NO_COMMENTS, Comments
 from gamelake.delta.data_files import DataFile, write_rows
-from gamelake.delta.log.codec import ERASURE_NOTE, FileEntry, changes_rows, commit_info_of, live_files, preceding_entries
+from gamelake.delta.log.codec import (
+    ERASURE_NOTE,
+    FileEntry,
+    changes_rows,
+    commit_info_of,
+    live_files,
+    preceding_entries,
+)
 from gamelake.delta.open_tables import OpenTables
 from gamelake.delta.owned_tables import OwnedTable, Replacement
 from gamelake.objects.store import Store
@@ -78,7 +85,8 @@ def _has_rows(store: Store, table: str, handle: DeltaTable, titles: Set[str]) ->
     if _GAME not in schema.names:
         return bool(files)
     rows = dataset(store.location, table, schema, files)
-    return rows.head(1, columns=[_GAME], filter=pc.field(_GAME).isin(sorted(titles))).num_rows > 0
+    found: pa.Table = rows.head(1, columns=[_GAME], filter=pc.field(_GAME).isin(sorted(titles)))
+    return len(found) > 0
 
 
 def _position(

@@ -1,4 +1,4 @@
-"""When days of games begin and end in UTC, and until when their figures are provisional."""
+"""The calendar of games: the moments at which days begin, end, and stop to be provisional."""
 
 from collections.abc import Collection
 from datetime import date

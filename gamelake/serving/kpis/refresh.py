@@ -270,7 +270,7 @@ class _Step:
         return {path: each.position for path, each in self.changes.items() if each.position is not None}
 
     def _today(self) -> dict[str, date]:
-        """Return the day in each zone; a clock that is set back takes no day away."""
+        """Return the day in each zone; a clock that is corrected to an earlier day takes no day away."""
         now, last = self.job.now(), self._position.today
         return {zone.name: max(zone.day(now), last.get(zone.name, date.min)) for zone in self.job.zones.all}
 

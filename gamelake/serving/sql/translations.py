@@ -183,7 +183,7 @@ def _today(to: Translation, node: exp.Expr) -> exp.Expr:
 
 
 def _in_zone(to: Translation, node: exp.Expr) -> exp.Expr:
-    """Convert to the zone's clock, of which only the date is the same value in all engines."""
+    """Convert to the zone's clock. Only its date is the same value in all engines."""
     zone, parent = node.args["zone"], node.parent
     is_literal = isinstance(zone, exp.Literal) and zone.is_string
     if not (is_literal and isinstance(parent, exp.Cast) and parent.args["to"].this in _DATES):

@@ -109,7 +109,11 @@ def test_days_at_the_ends_of_the_calendar_are_kept() -> None:
 
 
 def test_a_zone_without_rules_is_unknown() -> None:
-    assert [is_zone(name) for name in ("Asia/Kolkata", "UTC", "Mars/Base", "../zones", "")] == [True, True, *[False] * 3]
+    assert [is_zone(name) for name in ("Asia/Kolkata", "UTC", "Mars/Base", "../zones", "")] == [
+        True,
+        True,
+        *[False] * 3,
+    ]
 
 
 def test_only_titles_of_another_zone_have_changed() -> None:

@@ -1,4 +1,4 @@
-"""The days of gold's tables are those of the game's time zone, whatever changes in silver, in the contract or at midnight."""
+"""The days of gold's tables are those of the game's time zone, whatever changes in silver or in the contract."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

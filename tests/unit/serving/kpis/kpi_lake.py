@@ -10,7 +10,7 @@ import msgspec
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from gamelake.contract.games import GameSpec, GamesContract
+from gamelake.contract.games import GamesContract, GameSpec
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.scans.player_rows import PlayerFilter, player_table, player_tables

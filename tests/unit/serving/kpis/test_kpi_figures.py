@@ -178,6 +178,8 @@ def test_a_game_without_events_on_its_present_day_shows_nothing_old(tmp_path: Pa
 def test_an_hour_of_two_days_is_shown_whole(tmp_path: Path) -> None:
     shown = Shown(KpiLake(Silver(tmp_path), zones={"Archery": "Asia/Kolkata"}))
 
-    shown.bring([Event(at=BEGINNING + 18 * HOUR + timedelta(minutes=minute)) for minute in (20, 40)], BEGINNING + 19 * HOUR)
+    shown.bring(
+        [Event(at=BEGINNING + 18 * HOUR + timedelta(minutes=minute)) for minute in (20, 40)], BEGINNING + 19 * HOUR
+    )
 
     assert shown.value("gamelake_kpi_hour_events") == 2

@@ -359,7 +359,7 @@ def test_a_day_is_provisional_until_180_minutes_after_its_end_in_its_zone(
 
     begin = day + timedelta(hours=begins)
     end = begin + timedelta(hours=hours)
-    of_day = [row for row in lake.figures("kpi_daily", "begins", "ends", "time_zone", "provisional_until")]
+    of_day = lake.figures("kpi_daily", "begins", "ends", "time_zone", "provisional_until")
     assert of_day == [(begin, end, zone, end + timedelta(minutes=180))]
     for table in ("kpi_active_players", "kpi_cohorts"):
         assert (day.date(), end + timedelta(minutes=180)) in lake.figures(table, "event_date", "provisional_until")
@@ -375,7 +375,9 @@ def test_days_of_cohorts_begin_with_the_day_of_their_zone(lake: KpiLake) -> None
     for lake.hour in (3, 4, 14, 15):
         lake.run()
         lake.check()
-        found.append([lake.figures("kpi_cohorts", "game_name", "day").count((game, 1)) for game in ("Archery", "Bingo")])
+        found.append(
+            [lake.figures("kpi_cohorts", "game_name", "day").count((game, 1)) for game in ("Archery", "Bingo")]
+        )
 
     assert found == [[1, 0], [1, 1], [1, 1], [1, 1]]
     assert ("Archery", 2) in lake.figures("kpi_cohorts", "game_name", "day")
