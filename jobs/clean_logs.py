@@ -59,11 +59,11 @@ def needed_versions(store: Store, contract: GamesContract) -> dict[str, int]:
         for source, version in pool.map(lambda each: _read_version(store, each), GoldTables(store, contract).now()):
             if version is not None:
                 slowest[source] = min(version, slowest.get(source, version))
-    return slowest | {table: each.version for table, each in KpiRefresh(store).positions().items()}
+    return slowest | {table: each.version for table, each in KpiRefresh(store, contract.zones).positions().items()}
 
 
 def _read_version(store: Store, refresh: GoldRefresh) -> tuple[str, int | None]:
-    gold = GoldTable.open(store, refresh.table, refresh.definition)
+    gold = GoldTable.open(store, refresh.table, refresh.definition, refresh.zones)
     return refresh.source, gold.position.version if gold is not None and gold.position is not None else None
 
 

@@ -91,7 +91,8 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
     """Open what refreshes the gold tables, until the end of the block."""
     location = settings.lakehouse.location
     # Refuses an invalid aggregate before anything starts.
-    tables = GoldTables(Store(location), load_gold(settings.games_file))
+    contract = load_gold(settings.games_file)
+    tables = GoldTables(Store(location), contract)
     import_shipped(Store(location), settings.games_file.with_name(RATES_FILE))
     create_table(Store(location))
     with (
@@ -99,7 +100,12 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
         lineage_emitter(settings.lineage, "gold", location) as job_lineage,
         sessions() as spark,
     ):
-        kpis = KpiRefresh(Store(location), progress=gold_telemetry.mark_alive, failpoints=Failpoints(settings.kill))
+        kpis = KpiRefresh(
+            Store(location),
+            contract.zones,
+            progress=gold_telemetry.mark_alive,
+            failpoints=Failpoints(settings.kill),
+        )
         keeper = KpiKeeper(kpis, KpiReporter(kpi_telemetry, kpis), job_lineage, kind)
         observers = (RefreshReporter(gold_telemetry), GoldLineage(job_lineage, kind))
         yield GoldRunner(tables, partial(in_tasks, spark), observers, keeper)

@@ -1,7 +1,7 @@
 """Checks what contracts, rules, views and questions declare: prints each error with its file and line.
 
-`make lint` and `gamelake check` run it. `--write` writes what is generated from contracts/metrics.yaml: the macros of
-the dbt project.
+`make lint` and `gamelake check` run it. `--write` writes what is generated from contracts/metrics.yaml and the games'
+time zones: the macros of the dbt project.
 """
 
 import json
@@ -39,6 +39,11 @@ _MACRO = """\
 {{{{ sql.get(name) or exceptions.raise_compiler_error(name ~ " is not in contracts/metrics.yaml") }}}}
 {{%- endmacro -%}}
 """
+_DAY_MACRO = """\
+{{%- macro ReportingDate() -%}}
+{sql}
+{{%- endmacro -%}}
+"""
 
 
 def problems(root: Path, *, contracts_only: bool = False) -> Iterator[str]:
@@ -56,14 +61,14 @@ def problems(root: Path, *, contracts_only: bool = False) -> Iterator[str]:
             yield str(error)
 
 
-def dbt_macros(metrics_file: Path) -> str:
-    """Return the macros `Metric` and `Dimension` of dbt: the same SQL under the same names as in views.
+def dbt_macros(contracts: Path) -> str:
+    """Return the macros `Metric`, `Dimension` and `ReportingDate` of dbt: the same SQL and names as in views.
 
     Raises:
-        ContractError: the metrics contract is wrong; names file and line.
+        ContractError: the metrics contract or the games contract is wrong; names file and line.
     """
-    terms = load_metrics(metrics_file).terms
-    macros = ["{#- Of contracts/metrics.yaml, by `python -m tools.contracts --write`. -#}\n"]
+    terms = load_metrics(contracts / METRICS_FILE).terms
+    macros = ["{#- Of contracts/metrics.yaml and games.yaml, by `python -m tools.contracts --write`. -#}\n"]
     for kind in ("Metric", "Dimension"):
         named = {
             term.removeprefix(f"{kind}('").removesuffix("')"): terms[term].sql
@@ -72,7 +77,8 @@ def dbt_macros(metrics_file: Path) -> str:
         }
         entries = ",\n".join(f"  {json.dumps(name)}: {json.dumps(sql)}" for name, sql in named.items())
         macros.append(_MACRO.format(kind=kind, entries=entries))
-    return "".join(macros)
+    zones = load_games(contracts / "games.yaml").zones
+    return "".join([*macros, _DAY_MACRO.format(sql=zones.trino_sql("event_time", in_utc="event_date"))])
 
 
 def _contract_checks(contracts: Path) -> Iterator[Callable[[], object]]:
@@ -124,8 +130,10 @@ def _check_view_names(root: Path) -> None:
 
 def _check_macros(root: Path) -> None:
     file = root / MACROS
-    if not file.exists() or file.read_text(encoding="utf-8") != dbt_macros(root / "contracts" / METRICS_FILE):
-        raise ContractError(f"{file}:1: is not what {METRICS_FILE} means: run 'python -m tools.contracts --write'")
+    if not file.exists() or file.read_text(encoding="utf-8") != dbt_macros(root / "contracts"):
+        raise ContractError(
+            f"{file}:1: is not what {METRICS_FILE} and the games' zones mean: run 'python -m tools.contracts --write'"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--contracts-only", action="store_true", help="check only what programs read at their start")
     options = parser.parse_args(arguments)
     if options.write:
-        (REPOSITORY / MACROS).write_text(dbt_macros(REPOSITORY / "contracts" / METRICS_FILE), encoding="utf-8")
+        (REPOSITORY / MACROS).write_text(dbt_macros(REPOSITORY / "contracts"), encoding="utf-8")
         return OK
     # One broken file is named once, however many checks read it.
     found = list(dict.fromkeys(problems(REPOSITORY, contracts_only=options.contracts_only)))

@@ -12,6 +12,7 @@ import msgspec
 from gamelake.contract.aggregates import AggregateSpec, Over
 from gamelake.contract.located_yaml import declaration, load_declaration, raise_first
 from gamelake.contract.messages import MessageSpec
+from gamelake.contract.time_zones import DEFAULT_ZONE, Zones, is_zone
 from gamelake.model.naming import NO_AGGREGATES, game_table
 
 ColumnName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -89,12 +90,13 @@ class PartitionColumn(StrEnum):
 
 
 class GameSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One game: the values of `game_name` that belong to it, and the layout of its table."""
+    """One game: the values of `game_name` that belong to it, the layout of its table, and the zone of its days."""
 
     name: SnakeName
     match: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     partition_by: Annotated[tuple[PartitionColumn, ...], msgspec.Meta(min_length=1)] = (PartitionColumn.EVENT_DATE,)
     target_file_size: SizeText = "128 MiB"
+    time_zone: str = DEFAULT_ZONE
 
     @property
     def game_name(self) -> str:
@@ -165,6 +167,11 @@ class GamesContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     aggregates: tuple[AggregateSpec, ...] = ()
     tables: dict[str, TableDescription] = {}
     maintenance: MaintenancePolicy = MaintenancePolicy()
+
+    @property
+    def zones(self) -> Zones:
+        """The reporting time zone of each title."""
+        return Zones.of((title, game.time_zone) for game in self.games for title in game.match)
 
 
 def parse_size(text: str) -> int:
@@ -260,5 +267,13 @@ def _layout_problems(game: GameSpec) -> list[tuple[str, str]]:
     if not _SMALLEST_FILE <= game.target_file_bytes <= _LARGEST_FILE:
         problems.append(
             ("target_file_size", f"'{game.name}' wants files of {game.target_file_size}; choose 1 MiB to 1 GiB")
+        )
+    if not is_zone(game.time_zone):
+        problems.append(
+            (
+                "time_zone",
+                f"'{game.name}' has the unknown time zone '{game.time_zone}'; name one of the IANA database, such as "
+                "Asia/Tokyo or America/New_York",
+            )
         )
     return problems

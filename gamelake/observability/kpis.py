@@ -1,12 +1,13 @@
 """Reports refreshes of KPIs as metrics: the newest hour and day of all games, the same for each of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gamelake.contract.time_zones import Zones
 from gamelake.model.observers import harmless
 from gamelake.observability.metrics.kpis import KpiFigure, KpiMetric, KpiTelemetry
 from gamelake.serving.gold.history import TablePosition
@@ -34,23 +35,46 @@ _Rows = Iterable[Mapping[str, Any]]
 def newest_figures(refresh: KpiRefresh, now: datetime) -> list[KpiFigure]:
     """Read the figures of the newest day, and of the newest hour, that have begun and that any game has.
 
+    Days begin at another time in each zone. If one game has figures of its present day, each game shows its own.
     A game without a row there has no figure: its last ones would pass for present ones.
     """
     daily, active, cohorts = (refresh.tables[table.name] for table in (kpi.DAILY, kpi.ACTIVE_PLAYERS, kpi.COHORTS))
     for table in (daily, active, cohorts):
         table.open()
     days = daily.rows()
-    day = pc.max(days.filter(pc.field("event_date") <= now.date()).column("event_date")).as_py()
-    if day is None:
+    newest = _newest_days(days, refresh.zones, now)
+    if not len(newest):
         return []
-    of_day = pc.field("event_date") == day
+    found = newest.column("event_date").unique().to_pylist()
+    of_cohorts = pa.concat_tables([rows_of_day(cohorts, day) for day in found])
+    # An hour in which a day begins has rows of two days.
+    first = min(found) - timedelta(days=1 if refresh.zones.names else 0)
     return [
-        *_of_hour(refresh.sources.rows_of_day(HOURS.path, day), now),
-        *_of_day(days.filter(of_day).to_pylist()),
-        *_of_late(refresh.sources.rows_of_day(_LATE, day)),
-        *_of_players(active.rows().filter(of_day).to_pylist()),
-        *_of_cohorts(rows_of_day(cohorts, day).filter(pc.field("day").isin([0, *CURVE_DAYS])).to_pylist()),
+        *_of_hour(_rows_of(refresh, HOURS.path, {first, *found}), now),
+        *_of_day(_of_each(newest, days).to_pylist()),
+        *_of_late(_rows_of(refresh, _LATE, found), newest),
+        *_of_players(_of_each(newest, active.rows()).to_pylist()),
+        *_of_cohorts(_of_each(newest, of_cohorts).filter(pc.field("day").isin([0, *CURVE_DAYS])).to_pylist()),
     ]
+
+
+def _newest_days(days: pa.Table, zones: Zones, now: datetime) -> pa.Table:
+    """Return the day of each game that is as long ago as the newest day of any; `game_name` and `event_date`."""
+    games = days.column("game_name").unique()
+    today = pa.table({"game_name": games, "today": pa.array([zones.zone(game).day(now) for game in games.to_pylist()])})
+    dated = days.select(["game_name", "event_date"]).join(today, "game_name")
+    begun = dated.filter(pc.field("event_date") <= pc.field("today"))
+    ages = pc.days_between(begun.column("event_date"), begun.column("today"))
+    return begun.filter(pc.equal(ages, pc.min(ages))).select(["game_name", "event_date"])
+
+
+def _of_each(newest: pa.Table, rows: pa.Table) -> pa.Table:
+    return rows.join(newest, ["game_name", "event_date"], join_type="left semi")
+
+
+def _rows_of(refresh: KpiRefresh, table: str, days: Iterable[date]) -> pa.Table | None:
+    found = [rows for day in days if (rows := refresh.sources.rows_of_day(table, day)) is not None]
+    return pa.concat_tables(found) if found else None
 
 
 def _of_hour(hours: pa.Table | None, now: datetime) -> Iterator[KpiFigure]:
@@ -78,9 +102,11 @@ def _of_day(rows: _Rows) -> Iterator[KpiFigure]:
             yield KpiFigure(KpiMetric.SESSION_SECONDS, (game, quantile), row[column])
 
 
-def _of_late(hours: pa.Table | None) -> Iterator[KpiFigure]:
+def _of_late(hours: pa.Table | None, newest: pa.Table) -> Iterator[KpiFigure]:
     if hours is not None:
-        for row in hours.group_by("game_name").aggregate([("arrived", "sum"), ("late", "sum")]).to_pylist():
+        for row in (
+            _of_each(newest, hours).group_by("game_name").aggregate([("arrived", "sum"), ("late", "sum")]).to_pylist()
+        ):
             if row["arrived_sum"]:
                 yield KpiFigure(KpiMetric.DAY_LATE_EVENTS, (row["game_name"],), row["late_sum"])
 

@@ -1,7 +1,7 @@
 """SQL over Arrow data in this process, with DuckDB.
 
-Inside DuckDB, timestamps are in UTC and have no zone: DuckDB supports zones only with an extension, which no package
-index has.
+Inside DuckDB, timestamps are in UTC and have no zone, so that no result depends on the zone of a session or on DuckDB's
+version of the rules of zones.
 """
 
 from collections.abc import Iterator
@@ -23,6 +23,7 @@ _AS_BIGINT = (
 )
 _KEPT_AS = {"HUGEINT": _AS_BIGINT, "UBIGINT": "CAST({0} AS DECIMAL(20, 0))", "UINTEGER": "CAST({0} AS BIGINT)"}
 _FLOATING = frozenset({"FLOAT", "DOUBLE"})
+_REPORTING_DATE = "CREATE OR REPLACE MACRO reporting_date(game_name, event_time, event_date) AS {}"
 _MEMORY = "256MiB"
 
 
@@ -47,6 +48,14 @@ class Engine:
         if isinstance(relation, pa.Table):
             relation = relation.cast(without_zones(relation.schema))
         self._connection.register(name, relation)
+
+    def set_reporting_date(self, sql: str) -> None:
+        """Define the function `reporting_date`; until then it is `event_date`.
+
+        Args:
+            sql: an expression over the function's parameters, `game_name`, `event_time` and `event_date`.
+        """
+        self._connection.execute(_REPORTING_DATE.format(sql))
 
     def table(self, sql: str) -> pa.Table:
         """Run a query.
@@ -93,7 +102,9 @@ def engine(threads: int) -> Iterator[Engine]:
     ):
         # Programs print one JSON document.
         connection.execute("SET enable_progress_bar = false")
-        yield Engine(connection)
+        opened = Engine(connection)
+        opened.set_reporting_date("event_date")
+        yield opened
 
 
 def without_zones(schema: pa.Schema) -> pa.Schema:

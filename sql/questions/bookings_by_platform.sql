@@ -5,11 +5,12 @@
 -- Amounts are US dollars as the games report them; sums are rounded to cents at the end. A purchase that the game's server
 -- reports has no session, and counts.
 SELECT
-    event_date,
+    reporting_date AS event_date,
     platform,
     round(sum(amount), 2) AS bookings,
     count(DISTINCT gamer_id) AS payers
 FROM silver.purchases
-WHERE event_date >= current_date - INTERVAL '30' DAY
-GROUP BY event_date, platform
+WHERE event_date >= current_date - INTERVAL '31' DAY
+  AND reporting_date >= current_date - INTERVAL '30' DAY
+GROUP BY reporting_date, platform
 ORDER BY event_date, platform

@@ -6,7 +6,8 @@
 WITH session AS (
     SELECT
         max(platform) AS platform,
-        min(began) AS began
+        min(began) AS began,
+        min(event_date) AS first_day
     FROM gold.sessions
     WHERE event_date >= current_date - INTERVAL '8' DAY
       AND event_date < current_date
@@ -18,6 +19,6 @@ SELECT
     count(*) AS sessions,
     round(1e0 * count(*) / sum(count(*)) OVER (PARTITION BY platform), 4) AS share
 FROM session
-WHERE CAST(began AS date) >= current_date - INTERVAL '7' DAY
+WHERE first_day >= current_date - INTERVAL '7' DAY
 GROUP BY platform, extract(HOUR FROM began)
 ORDER BY platform, hour_of_day

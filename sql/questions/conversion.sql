@@ -17,9 +17,9 @@ newcomer AS (
     SELECT
         game_name,
         gamer_id,
-        CAST(first_seen AS date) AS first_day
+        first_day
     FROM gold.players
-    WHERE date_trunc('week', CAST(first_seen AS date)) >= current_date - INTERVAL '45' DAY
+    WHERE date_trunc('week', first_day) >= current_date - INTERVAL '45' DAY
 )
 SELECT
     CAST(date_trunc('week', newcomer.first_day) AS date) AS first_week,

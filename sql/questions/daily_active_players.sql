@@ -2,7 +2,7 @@
 -- Grain: one row per event_date and game_name with players, of the last 30 days.
 -- Asked by: analyst.
 -- For: product manager.
--- Days are in UTC, by the game servers' clocks; the platform's own test events are not counted.
+-- Days are those of the game's time zone, by the game servers' clocks; the platform's own test events are not counted.
 SELECT
     event_date,
     game_name,

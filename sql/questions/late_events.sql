@@ -2,6 +2,7 @@
 -- Grain: one row per event_date and game_name with an event that the gateway has timestamped, of the last 7 days.
 -- Asked by: analyst.
 -- For: operator.
+-- Days are in UTC.
 SELECT
     event_date,
     game_name,

@@ -4,12 +4,12 @@
 -- For: product manager.
 WITH newcomers AS (
     SELECT
-        CAST(first_seen AS date) AS event_date,
+        first_day AS event_date,
         game_name,
         count(*) AS players
     FROM gold.players
-    WHERE CAST(first_seen AS date) >= current_date - INTERVAL '14' DAY
-    GROUP BY CAST(first_seen AS date), game_name
+    WHERE first_day >= current_date - INTERVAL '14' DAY
+    GROUP BY first_day, game_name
 )
 SELECT
     day.event_date,

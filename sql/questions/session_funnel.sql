@@ -6,7 +6,7 @@
 WITH session AS (
     SELECT
         game_name,
-        min(began) AS began,
+        min(event_date) AS first_day,
         sum(events) AS events,
         sum(levels_completed) AS levels_completed,
         sum(purchases) AS purchases
@@ -23,6 +23,6 @@ SELECT
     round(1e0 * count(*) FILTER (WHERE levels_completed > 0) / count(*), 4) AS completing_share,
     round(1e0 * count(*) FILTER (WHERE levels_completed > 0 AND purchases > 0) / count(*), 4) AS buying_share
 FROM session
-WHERE CAST(began AS date) >= current_date - INTERVAL '7' DAY
+WHERE first_day >= current_date - INTERVAL '7' DAY
 GROUP BY game_name
 ORDER BY game_name

@@ -6,7 +6,7 @@
 WITH session AS (
     SELECT
         max(platform) AS platform,
-        min(began) AS began,
+        min(event_date) AS first_day,
         date_diff('second', min(began), max(ended)) / 60e0 AS minutes
     FROM gold.sessions
     WHERE event_date >= current_date - INTERVAL '8' DAY
@@ -30,7 +30,7 @@ measured AS (
             ELSE 30
         END AS from_minute
     FROM session
-    WHERE CAST(began AS date) >= current_date - INTERVAL '7' DAY
+    WHERE first_day >= current_date - INTERVAL '7' DAY
 )
 SELECT
     platform,

@@ -17,7 +17,7 @@ monthly AS (
         game_name,
         count(*) AS players
     FROM gold.players
-    WHERE CAST(last_seen AS date) > current_date - INTERVAL '30' DAY
+    WHERE last_day > current_date - INTERVAL '30' DAY
     GROUP BY game_name
 )
 SELECT

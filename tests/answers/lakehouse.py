@@ -1,7 +1,7 @@
 """The known play as the tables of a lakehouse: silver as the fan-out writes it, gold by the job that makes it."""
 
 from collections.abc import Iterable
-from datetime import date
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 import pyarrow as pa
@@ -57,7 +57,7 @@ def make_lakehouse(location: Location) -> None:
     results = [attempt(refresh) for refresh in GoldTables(Store(location), contract()).now()]
     failed = [each.reason for each in results if isinstance(each, FailedRefresh)]
     assert not failed, failed
-    assert KpiRefresh(Store(location), today=lambda: TODAY)().failed == ()
+    assert KpiRefresh(Store(location), now=lambda: datetime.combine(TODAY, time(12), UTC))().failed == ()
 
 
 def _tables() -> Iterable[tuple[str, pa.Table, str]]:

@@ -57,6 +57,8 @@ _LAST, _MIDDLE = "event_name = 'last'", "event_name = 'middle'"
 
 # Each expression with its value in Trino.
 RESULTS: dict[str, object] = {
+    _of("CAST(event_time AT TIME ZONE 'Asia/Tokyo' AS date)", "event_name = 'first'"): date(2026, 1, 1),
+    _of("CAST(event_time AT TIME ZONE 'America/New_York' AS date)", "event_name = 'last'"): date(2025, 12, 31),
     "NULL IS DISTINCT FROM 1": True,
     "NULL IS DISTINCT FROM NULL": False,
     "2 IS DISTINCT FROM 1": True,
@@ -224,6 +226,8 @@ REFUSED = (
     _of("stddev(kafka_offset)"),
     _of("array_agg(level)"),
     _of("max(event_name)", "event_time AT TIME ZONE 'Asia/Tokyo' > current_timestamp"),
+    _of("CAST(event_time AT TIME ZONE session_id AS date)"),
+    _of("CAST(event_date AT TIME ZONE 'Asia/Tokyo' AS date)"),
     "(SELECT count(*) FROM silver.events FOR VERSION AS OF 0)",
     "(SELECT count(*) FROM silver.events TABLESAMPLE BERNOULLI (50))",
     "(SELECT count(*) FROM silver.events a NATURAL JOIN silver.events b)",

@@ -3,7 +3,7 @@
 import os
 import subprocess
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,6 +21,8 @@ PLAYED = [
     ("Archery", "ann", 26),
     ("Bingo", "ann", 26),
     ("Bingo", "eve", 10),
+    # In Tokyo it is the day after.
+    ("Neon Runner", "ann", 9),
 ]
 
 
@@ -34,6 +36,9 @@ def built(tmp_path: Path, missing_service: Callable[[str], NoReturn]) -> "duckdb
             "game_name": games,
             "gamer_id": players,
             "event_name": ["start"] * len(PLAYED),
+            "event_time": pa.array(
+                [datetime(2026, 11, day, 20, tzinfo=UTC) for day in days], pa.timestamp("us", "UTC")
+            ),
             "event_date": [date(2026, 11, day) for day in days],
         }
     )
@@ -62,5 +67,17 @@ def test_its_models_are_what_sql_over_silver_says(built: "duckdb.DuckDBPyConnect
         "SELECT game_name, day(event_date), players FROM weekly_active_players ORDER BY ALL"
     ).fetchall()
 
-    assert daily == [("Archery", 20, 1, 1), ("Archery", 26, 2, 2), ("Bingo", 10, 1, 1), ("Bingo", 26, 1, 1)]
-    assert weekly == [("Archery", 20, 1), ("Archery", 26, 2), ("Bingo", 10, 1), ("Bingo", 26, 1)]
+    assert daily == [
+        ("Archery", 20, 1, 1),
+        ("Archery", 26, 2, 2),
+        ("Bingo", 10, 1, 1),
+        ("Bingo", 26, 1, 1),
+        ("Neon Runner", 10, 1, 1),
+    ]
+    assert weekly == [
+        ("Archery", 20, 1),
+        ("Archery", 26, 2),
+        ("Bingo", 10, 1),
+        ("Bingo", 26, 1),
+        ("Neon Runner", 10, 1),
+    ]

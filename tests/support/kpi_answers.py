@@ -1,6 +1,9 @@
 """The expected rows of the tables of KPIs: SQL over all of silver, written by the definitions of the figures."""
 
-from datetime import date, datetime
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
+from zoneinfo import ZoneInfo
 
 import duckdb
 import pyarrow as pa
@@ -10,7 +13,7 @@ from gamelake.scans.sql_engine import without_zones
 Rows = list[tuple[object, ...]]
 
 _EVENTS = """
-CREATE VIEW e AS SELECT *, date_trunc('hour', event_time) AS hour,
+CREATE VIEW e AS SELECT * REPLACE (reporting_day AS event_date), date_trunc('hour', event_time) AS hour,
     coalesce(event_name = 'purchase' AND amount IS NOT NULL, false) AS is_purchase,
     coalesce(ingest_time > date_trunc('hour', event_time) + INTERVAL 4 HOUR, false) AS is_late
   FROM silver WHERE event_name IS DISTINCT FROM 'smoke_test';
@@ -26,23 +29,24 @@ EXPECTED = {
     "kpi_late": """
         SELECT event_date, hour, game_name, count(*), count_if(is_late) FROM e GROUP BY ALL""",
     "kpi_active_players": """
-        SELECT d.day, d.game_name, d.dau, w.n, m.n, d.dau / m.n, d.day + INTERVAL 27 HOUR
+        SELECT d.day, d.game_name, d.dau, w.n, m.n, d.dau / m.n, provisional_until
         FROM (SELECT day, game_name, count(*) AS dau FROM days GROUP BY ALL) d,
           LATERAL (SELECT count(DISTINCT gamer_id) AS n FROM days o WHERE o.game_name = d.game_name
             AND o.day BETWEEN d.day - 6 AND d.day) w,
           LATERAL (SELECT count(DISTINCT gamer_id) AS n FROM days o WHERE o.game_name = d.game_name
-            AND o.day BETWEEN d.day - 29 AND d.day) m""",
+            AND o.day BETWEEN d.day - 29 AND d.day) m
+          JOIN calendar c ON c.game_name = d.game_name AND c.event_date = d.day""",
     "kpi_cohorts": """
         WITH sizes AS (SELECT game_name, first, count(*) AS n FROM firsts GROUP BY ALL),
         cells AS (
           SELECT CAST(first + CAST(day AS INT) AS DATE) AS event_date, game_name, first, day, n
-          FROM sizes CROSS JOIN clock CROSS JOIN range(366) AS numbers(day) WHERE event_date <= today),
+          FROM sizes JOIN clock USING (game_name) CROSS JOIN range(366) AS numbers(day) WHERE event_date <= today),
         paid AS (
           SELECT game_name, gamer_id, event_date AS day, coalesce(sum(TRY_CAST(amount AS DECIMAL(18, 6))), 0) AS paid
           FROM e WHERE is_purchase AND gamer_id IS NOT NULL GROUP BY ALL)
         SELECT c.event_date, c.game_name, c.first, c.day, n, returned, returned / n, bookings, cumulative,
-          CAST(cumulative AS DOUBLE) / n, payers - payers_before, payers, payers / n, c.event_date + INTERVAL 27 HOUR
-        FROM cells c,
+          CAST(cumulative AS DOUBLE) / n, payers - payers_before, payers, payers / n, provisional_until
+        FROM cells c JOIN calendar USING (game_name, event_date),
           LATERAL (SELECT count(*) AS returned FROM firsts f JOIN days d USING (game_name, gamer_id)
             WHERE f.game_name = c.game_name AND f.first = c.first AND d.day = c.event_date) r,
           LATERAL (SELECT coalesce(sum(paid) FILTER (p.day = c.event_date), 0) AS bookings,
@@ -65,18 +69,52 @@ EXPECTED = {
           FROM e GROUP BY ALL)
         SELECT event_date, game_name, events, purchases, bookings, active, payers, payers / nullif(active, 0),
           CAST(bookings AS DOUBLE) / nullif(active, 0), CAST(bookings AS DOUBLE) / nullif(payers, 0),
-          coalesce(n, 0), p50, p90, p99, event_date + INTERVAL 27 HOUR
-        FROM d LEFT JOIN sessions USING (event_date, game_name)""",
+          coalesce(n, 0), p50, p90, p99, begins, ends, time_zone, provisional_until
+        FROM d LEFT JOIN sessions USING (event_date, game_name) JOIN calendar USING (event_date, game_name)""",
 }
 
 
-def expected_kpis(silver: pa.Table, today: date) -> dict[str, Rows]:
-    """The rows that each table must have, sorted; `today` is the day that the platform's clock shows."""
+def expected_kpis(silver: pa.Table, now: datetime, zones: Mapping[str, str] = MappingProxyType({})) -> dict[str, Rows]:
+    """The rows that each table must have, sorted; `now` is the time that the platform's clock shows."""
+    silver = silver.cast(without_zones(silver.schema))
+    games = sorted(set(silver.column("game_name").to_pylist()) - {None})
+    rows = zip(silver.column("game_name").to_pylist(), silver.column("event_time").to_pylist(), strict=True)
+    days = [None if at is None else at.replace(tzinfo=UTC).astimezone(_zone(zones, game)).date() for game, at in rows]
+    today = {game: now.astimezone(_zone(zones, game)).date() for game in games}
     with duckdb.connect() as connection:
-        connection.register("silver", silver.cast(without_zones(silver.schema)))
-        connection.register("clock", pa.table({"today": pa.array([today], pa.date32())}))
+        connection.register("silver", silver.append_column("reporting_day", pa.array(days, pa.date32())))
+        connection.register(
+            "clock",
+            pa.table({"game_name": pa.array(games, pa.string()), "today": pa.array(today.values(), pa.date32())}),
+        )
+        connection.register("calendar", _calendar(zones, today, {day for day in days if day is not None}))
         connection.execute(_EVENTS)
         return {name: in_order(connection.execute(sql).fetchall()) for name, sql in EXPECTED.items()}
+
+
+def _zone(zones: Mapping[str, str], game: str | None) -> ZoneInfo:
+    return ZoneInfo(zones.get(game or "", "UTC"))
+
+
+def _calendar(zones: Mapping[str, str], today: Mapping[str, date], days: set[date]) -> pa.Table:
+    """The days of each game from the first to the last one; in the zones of tests a midnight is there each day."""
+    first, last = (choose({*days, *today.values()}, default=date.min).toordinal() for choose in (min, max))
+    rows = []
+    for game in today:
+        for number in range(first, last + 1):
+            begins, ends = (_midnight(number + more, _zone(zones, game)) for more in (0, 1))
+            until, day = ends + timedelta(minutes=180), date.fromordinal(number)
+            rows.append((game, day, begins, ends, zones.get(game, "UTC"), until))
+    moment = pa.timestamp("us")
+    kinds = (pa.string(), pa.date32(), moment, moment, pa.string(), moment)
+    names = ("game_name", "event_date", "begins", "ends", "time_zone", "provisional_until")
+    fields = list(zip(names, kinds, strict=True))
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], pa.schema(fields))
+
+
+def _midnight(ordinal: int, zone: ZoneInfo) -> datetime:
+    day = date.fromordinal(ordinal)
+    return datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
 
 
 def in_order(rows: Rows) -> Rows:

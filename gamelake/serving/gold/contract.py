@@ -15,7 +15,7 @@ from gamelake.contract.metrics import METRICS_FILE, MetricsContract, call, load_
 from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
 from gamelake.model.errors import ContractError
 from gamelake.scans.sql_engine import without_zones
-from gamelake.serving.gold.definition import define
+from gamelake.serving.gold.definition import PARTITION, REPORTING_DATE, define
 
 _OF_ALL_GAMES = frozenset({*COMMON_SCHEMA.names, EVENT_DATE})
 
@@ -106,8 +106,11 @@ def _impossible_keys(aggregates: Sequence[AggregateSpec]) -> Iterator[Problem]:
             only = msgspec.structs.replace(
                 aggregate, group_by=grouped_by, keys={name: sql}, columns=any_column, refresh=Refresh.MERGE
             )
-            if name in _OF_ALL_GAMES:
-                problem = f"silver has a column '{name}' already; give the key another name"
+            if name in _OF_ALL_GAMES and (name, sql) != (PARTITION, REPORTING_DATE):
+                problem = (
+                    f"silver has a column '{name}' already; give the key another name, or write {PARTITION}: "
+                    f"{REPORTING_DATE} for the day in the game's time zone"
+                )
             else:
                 problem = _impossible(only, f"the key '{name}'")
             if problem:

@@ -27,6 +27,10 @@ _MAX_VERSION = "max_version"
 # as strings.
 _VERSION_ORDER = r"""regexp_replace(regexp_replace({0}, '([0-9]+)', '0000000000\1', 'g'),
     '0*([0-9]{{10}})', '\1', 'g') || '. ' || {0}"""
+# The key `event_date: reporting_date` is the day in the game's time zone. Its SQL calls a function of this name, which
+# the caller defines in the engine, so that the definition does not depend on zones.
+REPORTING_DATE = "reporting_date"
+_READ_BY_REPORTING_DATE = ("game_name", "event_time", PARTITION)
 # No column of the contract can have this name.
 UNFIT = "(unfit)"
 
@@ -63,6 +67,11 @@ class AggregateDefinition:
     def is_by_player(self) -> bool:
         """True if each row belongs to one player, so that an erasure deletes whole rows of the table itself."""
         return PLAYER in self.keys
+
+    @property
+    def is_by_reporting_day(self) -> bool:
+        """True if `event_date` is the day in the game's time zone, not silver's day in UTC."""
+        return self.spec.keys.get(PARTITION) == REPORTING_DATE
 
     @property
     def fingerprint(self) -> str:
@@ -191,6 +200,10 @@ def _parsed_keys(spec: AggregateSpec) -> Mapping[str, exp.Expr]:
 
 
 def _parsed_key(aggregate: str, key: str, sql: str) -> exp.Expr:
+    if (key, sql) == (PARTITION, REPORTING_DATE):
+        return exp.Anonymous(
+            this=REPORTING_DATE, expressions=[exp.column(name, quoted=True) for name in _READ_BY_REPORTING_DATE]
+        )
     tree = _tree(f"the key '{key}' of the aggregate '{aggregate}'", sql)
     if tree.find(exp.AggFunc, exp.Window, exp.Query) is not None:
         raise ContractError(

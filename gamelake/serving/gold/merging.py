@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, Schema
 
+from gamelake.contract.time_zones import UTC_DAYS, Zones
 from gamelake.delta.appends import schema_of
 from gamelake.delta.log.codec import FileEntry, live_files
 from gamelake.delta.tables import open_table
@@ -39,12 +40,15 @@ class Source:
         table: the silver table's path.
         definition: the aggregate.
         sql: the engine in which relations are named. One thread uses it at a time.
+        zones: the games' time zones; none if the aggregate's days are in UTC.
     """
 
     store: Store
     table: str
     definition: AggregateDefinition
     sql: Engine
+    zones: Zones = UTC_DAYS
+    _given: set[date] = field(default_factory=set)
 
     def newest(self) -> tuple[DeltaTable, TablePosition]:
         """Open the table at its newest version, and return that version as a position too.
@@ -89,7 +93,15 @@ class Source:
             )
         partitions = {column for file in files for column in file.partition}
         columns = pa.schema([field for field in schema if field.name in self.definition.reads | partitions])
+        self._set_reporting_date(files)
         self.sql.give(name, dataset(self.store.location, self.table, without_zones(columns), files))
+
+    def _set_reporting_date(self, files: Sequence[FileEntry]) -> None:
+        """Extend the engine's `reporting_date` to the days of some files: most refreshes need one offset per zone."""
+        new = {day for file in files if (day := day_of(file)) is not None} - self._given
+        if self.zones.names and new:
+            self._given.update(new)
+            self.sql.set_reporting_date(self.zones.sql(min(self._given), max(self._given)))
 
     def aggregate(self, name: str) -> tuple[pa.Table, int]:
         """Aggregate a named relation.
@@ -197,7 +209,8 @@ class Merge:
     def _computed_again(self) -> pa.Table:
         """Aggregate the keys to compute again, from all of silver that can have these keys."""
         by_day = PARTITION in self._definition.keys
-        self._give_silver(frozenset(self._again.column(PARTITION).to_pylist()) if by_day else None)
+        days = frozenset(self._again.column(PARTITION).to_pylist()) if by_day else None
+        self._give_silver(None if days is None else self.source.zones.utc_days(days))
         return self._sql.table(self._definition.over(f"({self._definition.rows_of('again', 'silver')})"))
 
     def _give_silver(self, days: Set[date | None] | None) -> None:
@@ -207,9 +220,9 @@ class Merge:
         self.source.give("silver", schema_of(handle), files)
 
     def _keys_of(self, days: Set[date | None]) -> pa.Table:
-        """Return the keys of these days in gold and in silver; some appear twice."""
+        """Return the keys in gold and in silver that may have events of these days, in UTC; some appear twice."""
         keys = ", ".join(map(quoted, self._definition.keys))
-        of_days = pc.field(PARTITION).isin(pa.array(days, pa.date32()))
+        of_days = pc.field(PARTITION).isin(pa.array(self.source.zones.reporting_days(days), pa.date32()))
         self._sql.give("gold", self.gold.to_table(columns=list(self._definition.keys), filter=of_days))
         self._give_silver(days)
         return self._sql.table(f"SELECT * FROM gold UNION ALL SELECT {keys} FROM ({self._definition.over('silver')})")  # noqa: S608 # names

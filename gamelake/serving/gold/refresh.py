@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from deltalake.exceptions import TableNotFoundError
 
 from gamelake.contract.aggregates import Refresh
+from gamelake.contract.time_zones import UTC_DAYS, Zones
 from gamelake.delta.appends import schema_of
 from gamelake.delta.comments import NO_COMMENTS, Comments
 from gamelake.delta.commits import CommitConflictError, commit_with_retry
@@ -77,6 +78,7 @@ class GoldRefresh:
         threads: the number of threads that DuckDB uses.
         comments: the descriptions of the table and its columns.
         held: the reason why the table must not be refreshed now; "" if it may be.
+        zones: the time zones of the games whose events the source has.
     """
 
     location: Location
@@ -86,6 +88,7 @@ class GoldRefresh:
     threads: int = 1
     comments: Comments = NO_COMMENTS
     held: str = ""
+    zones: Zones = UTC_DAYS
 
     def __call__(self) -> Refreshed:
         """Refresh the table.
@@ -117,14 +120,14 @@ class GoldRefresh:
     def _once(self) -> Refreshed:
         """Attempt the refresh once; raise CommitConflictError after a conflict."""
         store = Store(self.location)
-        gold = GoldTable.open(store, self.table, self.definition)
+        gold = GoldTable.open(store, self.table, self.definition, self._zones)
         changes = None
         if gold is not None and gold.position is not None:
             changes = changes_since(store, self.source, gold.position)
             if changes is not None and changes.is_empty:
                 return self._advanced(store, gold, changes.position)
         with engine(self.threads) as sql:
-            step = _Step(self, Source(store, self.source, self.definition, sql), gold)
+            step = _Step(self, Source(store, self.source, self.definition, sql, self._zones), gold)
             if gold is None or changes is None:
                 return step.rebuild()
             try:
@@ -133,6 +136,15 @@ class GoldRefresh:
                 # A changed file is deleted already, and the table is not by day.
                 return step.rebuild()
 
+    @property
+    def _zones(self) -> Zones:
+        """The zones that the table's days depend on."""
+        return self.zones if self.definition.is_by_reporting_day else UTC_DAYS
+
+    def writer(self, store: Store) -> GoldWriter:
+        """Return the writer of the table's versions."""
+        return GoldWriter(store, self.table, self.definition, self._zones, self.comments)
+
     def _advanced(self, store: Store, gold: GoldTable, position: TablePosition) -> Refreshed:
         """Record the newer version of silver that has the same rows.
 
@@ -140,9 +152,8 @@ class GoldRefresh:
         matches.
         """
         version = gold.handle.version()
-        if gold.position != position or gold.is_erased_since:
-            writer = GoldWriter(store, self.table, self.definition, self.comments)
-            if not writer.commit(gold, schema_of(gold.handle), [], [], position):
+        if gold.position != position or gold.is_erased_since or gold.zones != self._zones.rules:
+            if not self.writer(store).commit(gold, schema_of(gold.handle), [], [], position):
                 raise CommitConflictError
             version += 1
         return _refreshed(self.table, RefreshOutcome.UNCHANGED, version, position)
@@ -199,7 +210,7 @@ class _Step:
 
     @property
     def _writer(self) -> GoldWriter:
-        return GoldWriter(self.source.store, self.job.table, self._definition, self.job.comments)
+        return self.job.writer(self.source.store)
 
     def rebuild(self) -> Refreshed:
         """Compute the table from all of silver."""
@@ -229,11 +240,15 @@ class _Step:
         return self._finish(made, removed, changes.position, RefreshOutcome.MERGED, merge.unfit)
 
     def _compute_days(self, gold: GoldTable, changes: TableChanges) -> Refreshed:
-        handle = self.source.at(changes.position)
-        of_days = [file for file in live_files(handle) if day_of(file) in changes.days]
-        self.source.give("silver", schema_of(handle), of_days)
+        handle, zones = self.source.at(changes.position), self.source.zones
+        days = zones.reporting_days(changes.days)
+        read = zones.utc_days(days)
+        self.source.give("silver", schema_of(handle), [file for file in live_files(handle) if day_of(file) in read])
         rows, unfit = self.source.aggregate("silver")
-        removed = [file for file in live_files(gold.handle) if day_of(file) in changes.days]
+        if zones.names:
+            # The first and the last day were read only in part.
+            rows = rows.filter(pc.is_in(rows.column(PARTITION), pa.array(days, pa.date32())))
+        removed = [file for file in live_files(gold.handle) if day_of(file) in days]
         made = self._written(self._sorted(rows))
         return self._finish(made, removed, changes.position, RefreshOutcome.PARTITIONS, unfit)
 

@@ -13,6 +13,7 @@ import msgspec
 
 from gamelake.contract.aggregates import AggregateSpec, Over
 from gamelake.contract.games import GamesContract
+from gamelake.contract.time_zones import UTC_DAYS, Zones
 from gamelake.delta.comments import Comments
 from gamelake.delta.listing import games_of
 from gamelake.ledger.holds import Hold, holds
@@ -77,6 +78,10 @@ class GoldTables:
         self._store = store
         self._contract = contract
         self._definitions = [define(spec) for spec in contract.aggregates]
+        self._zones = contract.zones
+        self._zones_of = {
+            game.name: Zones.of((title, game.time_zone) for title in game.match) for game in contract.games
+        }
 
     def now(self) -> list[GoldRefresh]:
         """List the tables of every game that has a silver table, in the contract or not, and those over all games."""
@@ -116,7 +121,8 @@ class GoldTables:
         comments = aggregate_comments(self._contract, spec, game)
         why = "; ".join(f"since {each.since:%Y-%m-%d %H:%M} by {each.by}: {each.why}" for each in held)
         source, table = spec.source(game), spec.table(game)
-        return GoldRefresh(self._store.location, source, table, definition, comments=comments, held=why)
+        zones = self._zones if spec.over is Over.ALL_GAMES else self._zones_of.get(game, UTC_DAYS)
+        return GoldRefresh(self._store.location, source, table, definition, comments=comments, held=why, zones=zones)
 
 
 @dataclass(slots=True)

@@ -18,15 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from gamelake.contract.time_zones import TimeZone
 from gamelake.delta.log.codec import FileEntry
 from gamelake.scans.sql_engine import Engine
 from gamelake.serving.gold.runs import KeyRun, sorted_by_key, split, touched
+from gamelake.serving.kpis.days import CALENDAR, calendar
 from gamelake.serving.kpis.sets import DaySets, GameSets, as_numbers
 from gamelake.serving.kpis.sources import may_have
 from gamelake.serving.kpis.table_files import FileChange, TableFilesOf
 from gamelake.serving.kpis.tables import COHORTS, LAST_COHORT_DAY, MONEY
 
-PROVISIONAL = "CAST(event_date AS TIMESTAMP) + INTERVAL 1 DAY + INTERVAL 180 MINUTES AS provisional_until"
 # The rows of 45 days with 365 cohorts: a refresh rewrites the newest file of each game.
 _ROWS_PER_FILE = 16_384
 _ROWS = pa.schema([field for field in COHORTS.schema if field.name not in COHORTS.partition_by])
@@ -38,9 +39,9 @@ COHORT_ROWS = f"""
         coalesce(earlier.payers, 0) + sum(cells.new_payers) OVER since AS payers
       FROM cells LEFT JOIN earlier USING (cohort_date)
       WINDOW since AS (PARTITION BY cohort_date ORDER BY cells.event_date))
-    SELECT *, event_date - cohort_date AS day, returned_players / new_players AS returned_retention,
-      CAST(cumulative_bookings AS DOUBLE) / new_players AS ltv, payers / new_players AS conversion, {PROVISIONAL}
-    FROM summed"""  # noqa: S608 # constants
+    SELECT summed.*, event_date - cohort_date AS day, returned_players / new_players AS returned_retention,
+      CAST(cumulative_bookings AS DOUBLE) / new_players AS ltv, payers / new_players AS conversion, provisional_until
+    FROM summed JOIN {CALENDAR} USING (event_date)"""  # noqa: S608 # constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,15 @@ class Cohorts:
         sets: the game's sets of players.
         table: the table of cohorts, opened.
         sql: the engine that computes the rows.
-        today: the day of the platform's clock, in UTC; later days have no cells.
+        zone: the zone of the game's days.
+        today: the game's day at the time of the platform's clock; later days have no cells.
         progress: is called after each day.
     """
 
     sets: GameSets
     table: TableFilesOf
     sql: Engine
+    zone: TimeZone
     today: date
     progress: Callable[[], None]
 
@@ -75,7 +78,9 @@ class Cohorts:
         former = self._former(first)
         since = former.filter(pc.field("event_date") >= first)
         is_new = pc.field("event_date").isin(list(days)) | pc.field("cohort_date").isin(list(cohorts))
-        self.sql.give("cells", pa.concat_tables([since.filter(~is_new).select(_CELL), *self._cells(days, cohorts)]))
+        cells = pa.concat_tables([since.filter(~is_new).select(_CELL), *self._cells(days, cohorts)])
+        self.sql.give("cells", cells)
+        self.sql.give(CALENDAR, calendar(self.zone, cells.column("event_date").unique().to_pylist()))
         self.sql.give("earlier", former.filter(pc.field("event_date") < first))
         rows = self.sql.table(COHORT_ROWS).select(_ROWS.names).cast(_ROWS)
         return self._written(first, since, rows)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gamelake.contract.time_zones import TimeZone
 from gamelake.scans.sql_engine import Engine
-from gamelake.serving.kpis.cohorts import COHORT_ROWS, PROVISIONAL, Cohorts
+from gamelake.serving.kpis.cohorts import COHORT_ROWS, Cohorts
+from gamelake.serving.kpis.days import CALENDAR, calendar
 from gamelake.serving.kpis.numbers import PLAYER_KEY, KnownPlayers, NewPlayers, Numbers
 from gamelake.serving.kpis.sets import GameSets, Played, activity, after, as_set
 from gamelake.serving.kpis.sources import (
@@ -50,10 +52,11 @@ _DAILY = f"""
       CAST(bookings AS DOUBLE) / nullif(payers, 0) AS arppu,
       coalesce(sessions, 0) AS sessions,
       seconds[1] AS session_seconds_p50, seconds[2] AS session_seconds_p90, seconds[3] AS session_seconds_p99,
-      {PROVISIONAL}
+      begins, ends, time_zone, provisional_until
     FROM happened JOIN asked USING (event_date, game_name) LEFT JOIN played USING (event_date, game_name)
+      JOIN {CALENDAR} USING (event_date)
     """  # noqa: S608 # constants
-_ACTIVITY = f"SELECT *, {PROVISIONAL} FROM activity"  # noqa: S608 # constants
+_ACTIVITY = f"SELECT activity.*, provisional_until FROM activity JOIN {CALENDAR} USING (event_date)"  # noqa: S608 # constants
 SQL = (*map(changed_sql, (PLAYER_DAYS, SESSIONS, HOURS)), _PLAYED, _UNKNOWN, _DAILY, _ACTIVITY, COHORT_ROWS)
 
 
@@ -101,6 +104,7 @@ class GameKpis:
 
     Attributes:
         game: the game's title.
+        zone: the zone of the game's days.
         sets: the game's sets of players: the committed ones, and those that this computes.
         cohorts: the table of cohorts.
         sources: the gold tables that KPIs are computed from.
@@ -112,6 +116,7 @@ class GameKpis:
     """
 
     game: str
+    zone: TimeZone
     sets: GameSets
     cohorts: TableFilesOf
     sources: GoldSources
@@ -127,7 +132,7 @@ class GameKpis:
         Args:
             days: the days that changed, in ascending order.
             begun: days of cohorts that have begun since the last refresh.
-            today: the day of the platform's clock, in UTC.
+            today: the game's day at the time of the platform's clock.
 
         Returns:
             The new rows, and the new files of COHORTS.
@@ -148,9 +153,10 @@ class GameKpis:
             self._give_asked(dict.fromkeys(part, (0, 0)))
             self.sets.take(self._players(part))
             self._give_asked({day: (len(self.sets.of(day).active), len(self.sets.of(day).payers)) for day in part})
+            self.sql.give(CALENDAR, calendar(self.zone, part))
             daily.append(self._rows(DAILY, _DAILY))
             self.progress()
-        cohorts = Cohorts(self.sets, self.cohorts, self.sql, today, self.progress)
+        cohorts = Cohorts(self.sets, self.cohorts, self.sql, self.zone, today, self.progress)
         of_days = TableChange(DAILY, self.game, set(days), pa.concat_tables(daily))
         return GameChange([of_days, self._activity()], cohorts.change(begun))
 
@@ -183,6 +189,7 @@ class GameKpis:
     def _activity(self) -> TableChange:
         """Compute the activity of all days whose windows have the changed days."""
         days = {each for day in self.sets.moved for each in after(day, range(MONTH))}
+        self.sql.give(CALENDAR, calendar(self.zone, days & self.sets.days))
         self.sql.give("activity", _of_dicts(activity(self.sets, sorted(days & self.sets.days)), ACTIVE_PLAYERS))
         return TableChange(ACTIVE_PLAYERS, self.game, days, self._rows(ACTIVE_PLAYERS, _ACTIVITY))
 

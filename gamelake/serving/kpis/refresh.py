@@ -8,7 +8,7 @@ sets.
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 from obstore.exceptions import BaseError
 
+from gamelake.contract.time_zones import UTC_DAYS, Zones
 from gamelake.delta.commits import commit_with_retry
 from gamelake.model.errors import GamelakeError, StoreError
 from gamelake.model.failpoints import Failpoint, Failpoints
@@ -44,17 +45,19 @@ class KpiPosition(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tables: the versions of gold's tables, by path.
-        today: the day, in UTC, up to which cohorts have rows.
+        today: the day, by time zone, up to which cohorts have rows.
         step: the number of refreshes that have committed something.
         players: the version of the table of players; -1 if there is none.
         failed: days of games whose KPIs could not be computed, and are behind.
+        zones: the rules of the time zones of games' days, by title; see `Zones.rules`.
     """
 
     tables: dict[str, TablePosition]
-    today: date
+    today: dict[str, date]
     step: int = 0
     players: int = -1
     failed: tuple[Pair, ...] = ()
+    zones: dict[str, str] = {}
 
 
 class _Begun(msgspec.Struct, frozen=True):
@@ -87,8 +90,8 @@ class KpisRefreshed(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-def _today() -> date:
-    return datetime.now(UTC).date()
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 @dataclass(slots=True)
@@ -97,7 +100,8 @@ class KpiRefresh:
 
     Attributes:
         store: the lakehouse.
-        today: returns the day of the platform's clock, in UTC.
+        zones: the time zones of the games.
+        now: returns the time of the platform's clock.
         progress: is called repeatedly while a refresh computes, so that a long one does not look dead.
         failpoints: where a test ends the process.
         tables: the KPI tables, by name.
@@ -106,7 +110,8 @@ class KpiRefresh:
     """
 
     store: Store
-    today: Callable[[], date] = _today
+    zones: Zones = UTC_DAYS
+    now: Callable[[], datetime] = _now
     progress: Callable[[], None] = lambda: None
     failpoints: Failpoints = field(default_factory=Failpoints)
     tables: Mapping[str, TableFilesOf] = field(init=False)
@@ -154,7 +159,7 @@ class KpiRefresh:
         for table in self.tables.values():
             table.make_void()
         self._known = KnownPlayers()
-        anew = _Standing(f"{_FINGERPRINT}-{uuid.uuid4().hex}", KpiPosition(tables={}, today=date.min))
+        anew = _Standing(f"{_FINGERPRINT}-{uuid.uuid4().hex}", KpiPosition(tables={}, today={}))
         return msgspec.structs.replace(_Step(self, sql, anew, changes).run(), rebuilt=True)
 
     @property
@@ -176,9 +181,18 @@ class KpiRefresh:
         if generations or not generation.startswith(_FINGERPRINT):
             return None
         position = msgspec.json.decode(notes[kpi.PLAYER_SETS.name][SOURCE_NOTE], type=KpiPosition)
+        if self._has_days_of(self.zones.changed_titles(position.zones)):
+            return None
         begun = [msgspec.json.decode(each[_STEP_NOTE], type=_Begun) for each in notes.values() if _STEP_NOTE in each]
         unfinished = frozenset(pair for each in begun if each.step > position.step for pair in each.days)
         return _Standing(generation, position, unfinished)
+
+    def _has_days_of(self, games: Set[str]) -> bool:
+        """Return True if the tables have days of one of the games."""
+        if not games:
+            return False
+        self.sets.open()
+        return any(game in games for _, game in self.sets.pairs())
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +249,7 @@ class _Step:
             CommitConflictError: another writer has committed meanwhile.
             FileNotFoundError: a file of gold is deleted already.
         """
-        today, new_players = max(self.job.today(), self._position.today), NewPlayers(self._players)
+        today, new_players = self._today(), NewPlayers(self._players)
         self.job.sets.open()
         # A player who was erased and plays again has lost the number, but the sets may still have it.
         erased = not self._is_rebuild and self._players.erased_since(self._position.players)
@@ -245,7 +259,8 @@ class _Step:
         if pairs:
             self.job.known.follow(self._players, self.sql)
         for game in sorted(by_game.keys() | begun.keys()):
-            self._compute(game, by_game.get(game, set()), begun.get(game, set()), new_players, today)
+            of_game = today[self.job.zones.zone(game).name]
+            self._compute(game, by_game.get(game, set()), begun.get(game, set()), new_players, of_game)
         self._commit(new_players, pairs, today)
         failed = tuple(sorted({game for _, game in self.failed}))
         return KpisRefreshed(positions=self._positions, days=len(pairs), failed=failed)
@@ -254,18 +269,31 @@ class _Step:
     def _positions(self) -> dict[str, TablePosition]:
         return {path: each.position for path, each in self.changes.items() if each.position is not None}
 
-    def _begun(self, today: date) -> dict[str, set[date]]:
+    def _today(self) -> dict[str, date]:
+        """Return the day in each zone; a clock that is corrected to an earlier day takes no day away."""
+        now, last = self.job.now(), self._position.today
+        return {zone.name: max(zone.day(now), last.get(zone.name, date.min)) for zone in self.job.zones.all}
+
+    def _begun(self, today: Mapping[str, date]) -> dict[str, set[date]]:
         """Return the days of cohorts, by game, that have begun since the last refresh."""
-        last = self._position.today
-        pairs = self.job.sets.pairs() if last < today else ()
-        return _by_game((day, game) for cohort, game in pairs for day in days_of(cohort, today, last))
+        last, zones = self._position.today, self.job.zones
+        pairs = self.job.sets.pairs() if last != today else ()
+        cohorts = ((zones.zone(game).name, cohort, game) for cohort, game in pairs)
+        return _by_game(
+            (day, game)
+            for zone, cohort, game in cohorts
+            for day in days_of(cohort, today[zone], last.get(zone, date.min))
+        )
 
     def _compute(self, game: str, days: set[date], begun: set[date], new_players: NewPlayers, today: date) -> None:
         """Compute a game's KPIs. If one game fails, the others are still computed."""
         job, sets = self.job, GameSets(game, self.job.sets)
         sets.begin_with({day for day, title in self.standing.unfinished if title == game})
         table = job.tables[kpi.COHORTS.name]
-        figures = GameKpis(game, sets, table, job.sources, self.changes, job.known, new_players, self.sql, job.progress)
+        zone, sources = job.zones.zone(game), job.sources
+        figures = GameKpis(
+            game, zone, sets, table, sources, self.changes, job.known, new_players, self.sql, job.progress
+        )
         try:
             self.made.append((sets, figures.compute(sorted(days), begun, today)))
         except (GamelakeError, BaseError, OSError):
@@ -275,7 +303,7 @@ class _Step:
             sets.sets.table.discard(sets.written.values())
             log.exception("kpi_game_failed", game=game, days=len(days), error=f"{type(error).__name__}: {error}")
 
-    def _commit(self, new_players: NewPlayers, pairs: set[Pair], today: date) -> None:
+    def _commit(self, new_players: NewPlayers, pairs: set[Pair], today: dict[str, date]) -> None:
         """Commit the computed rows, the sets last."""
         step = _Begun(self._position.step + 1, () if self._is_rebuild else tuple(sorted(pairs)))
         notes = {GENERATION_NOTE: self.standing.generation, _STEP_NOTE: msgspec.json.encode(step).decode()}
@@ -299,7 +327,7 @@ class _Step:
             self.job.tables[kpi.COHORTS.name].commit(written, removed, notes)
             self.job.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
 
-    def _commit_sets(self, players: int, today: date) -> None:
+    def _commit_sets(self, players: int, today: dict[str, date]) -> None:
         position = KpiPosition(
             tables=self._positions,
             # After a failure, the day stays the old one, so that the next refresh computes the failed game's cohorts.
@@ -307,6 +335,7 @@ class _Step:
             step=self._position.step,
             players=players,
             failed=tuple(sorted(self.failed)),
+            zones=self.job.zones.rules,
         )
         files = [file for sets, _ in self.made for file in sets.written.values()]
         removed = [file for sets, _ in self.made for file in sets.removed]

@@ -57,7 +57,7 @@ class KpiTable:
         return Comments(self.description, {name: meaning for name, (_, meaning) in self.columns.items()})
 
 
-_EVENT_DATE = (_DAY, "the day in UTC; a condition on it decides which files are read")
+_EVENT_DATE = (_DAY, "the day in the game's time zone; a condition on it decides which files are read")
 _GAME_NAME = (_TEXT, "the title, as the game spells it")
 _PROVISIONAL_UNTIL = (
     MICROSECONDS_UTC,
@@ -114,6 +114,9 @@ DAILY = KpiTable(
         "session_seconds_p50": (_RATIO, "the length that half of the day's sessions do not exceed, in seconds"),
         "session_seconds_p90": (_RATIO, "the length that 90 % of the day's sessions do not exceed, in seconds"),
         "session_seconds_p99": (_RATIO, "the length that 99 % of the day's sessions do not exceed, in seconds"),
+        "begins": (MICROSECONDS_UTC, "the first moment of the day"),
+        "ends": (MICROSECONDS_UTC, "the first moment after the day; 23 or 25 hours after begins if clocks are changed"),
+        "time_zone": (_TEXT, "the game's time zone (time_zone in contracts/games.yaml)"),
         "provisional_until": _PROVISIONAL_UNTIL,
     },
 )

@@ -17,7 +17,7 @@ _NUMBER = "expression"
 _SAME: dict[str, Any] = {"annotator": lambda self, node: self._annotate_by_args(node, "this")}
 _KINDS: dict[type[exp.Expr], dict[str, Any]] = {
     **Dialect.get_or_raise(_TRINO).EXPRESSION_METADATA,
-    **dict.fromkeys((exp.TimestampTrunc, exp.DateTrunc, exp.DateAdd, exp.ArgMax, exp.ArgMin), _SAME),
+    **dict.fromkeys((exp.TimestampTrunc, exp.DateTrunc, exp.DateAdd, exp.AtTimeZone, exp.ArgMax, exp.ArgMin), _SAME),
 }
 UNKNOWN = exp.DataType(this=exp.DataType.Type.UNKNOWN)
 

@@ -1,6 +1,6 @@
 """Runs queries with DuckDB inside the calling process, for a lakehouse on one machine without a running service.
 
-A timestamp in an answer is in UTC and has no zone. DuckDB needs an extension for zones, and no package index has it.
+A timestamp in an answer is in UTC and has no zone. DuckDB's package has zones built in; only days of games use them.
 """
 
 import duckdb

@@ -182,6 +182,22 @@ def _today(to: Translation, node: exp.Expr) -> exp.Expr:
     return exp.cast(_now(to, exp.CurrentTimestamp()), "date") if to.engine is QueryEngine.DUCKDB else node
 
 
+def _in_zone(to: Translation, node: exp.Expr) -> exp.Expr:
+    """Convert to the zone's clock. Only its date is the same value in all engines."""
+    zone, parent = node.args["zone"], node.parent
+    is_literal = isinstance(zone, exp.Literal) and zone.is_string
+    if not (is_literal and isinstance(parent, exp.Cast) and parent.args["to"].this in _DATES):
+        raise _refused(node, "a time in a zone is in the list only as CAST(x AT TIME ZONE 'Area/City' AS date)")
+    if to.kind(node.this) not in _MOMENTS:
+        raise _refused(node, "only times have a zone")
+    if to.engine is QueryEngine.DUCKDB:
+        in_utc = exp.Anonymous(this="timezone", expressions=[exp.Literal.string("UTC"), node.this])
+        return exp.Anonymous(this="timezone", expressions=[zone, in_utc])
+    if to.engine is QueryEngine.SPARK:
+        return exp.Anonymous(this="from_utc_timestamp", expressions=[node.this, zone])
+    return node
+
+
 def _averaged(to: Translation, node: exp.Expr) -> exp.Expr:
     of = node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this
     if to.kind(of) in _INTEGERS | _DOUBLES:
@@ -300,6 +316,7 @@ _BY_RULE: Mapping[type[exp.Expr], Callable[[Translation, exp.Expr], exp.Expr]] =
     exp.Extract: _extracted,
     exp.CurrentTimestamp: _now,
     exp.CurrentDate: _today,
+    exp.AtTimeZone: _in_zone,
     exp.Avg: _averaged,
     exp.Greatest: _extreme,
     exp.Least: _extreme,

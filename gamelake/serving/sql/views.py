@@ -2,7 +2,8 @@
 
 A view refers to the metrics contract with MetricFlow's `{{ Metric('players') }}` and
 `{{ Dimension('event__platform') }}`, and to the money contract with `{{ Money('store_fee') }}`. In a comment, the
-placeholder becomes the description; in the statement, the SQL.
+placeholder becomes the description; in the statement, the SQL. `{{ ReportingDate('event_time') }}` is the day of a time
+in the zone of the row's game.
 """
 
 import re
@@ -10,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gamelake.contract.games import GameSpec
+from gamelake.contract.games import GameSpec, load_games
 from gamelake.contract.located_yaml import declaration
 from gamelake.contract.metrics import METRICS_FILE, MetricTerm, load_metrics
 from gamelake.contract.money import MONEY_FILE, load_money
@@ -21,6 +22,9 @@ _COLUMN = re.compile(r"^-- Column ([a-z][a-z0-9_]*): (.+)$", re.MULTILINE)
 _GRAIN, _FOR_EACH_GAME = "-- Grain: ", "-- For each game:"
 _COMMENT = "-- "
 _PLACEHOLDER = re.compile(r"\{\{ *(.*?) *\}\}")
+# The columns whose day in the game's zone a view may have.
+_TIMES = ("event_time", "min_timestamp", "max_timestamp")
+_REPORTING_DAY = "the day in the game's time zone"
 _GAME, _GAME_NAME = "{game}", "{game_name}"
 # Any name is good enough to parse a statement that is written for one game.
 _ANY_GAME = "any_game"
@@ -75,12 +79,14 @@ def load_views(folder: Path, games_file: Path) -> tuple[View, ...]:
         games_file: the games contract; the metrics contract is in the same folder.
 
     Raises:
-        ContractError: the metrics contract is wrong; names file and line.
+        ContractError: one of the contracts is wrong; names file and line.
         QuestionError: the first lines of a file are malformed, it refers to an unknown metric or dimension, or views
             read each other in a circle.
     """
     metrics, money = load_metrics(games_file.with_name(METRICS_FILE)), load_money(games_file.with_name(MONEY_FILE))
-    terms = {**metrics.terms, **money.terms}
+    zones = load_games(games_file).zones
+    days = {_reporting(column): MetricTerm(_REPORTING_DAY, zones.trino_sql(column)) for column in _TIMES}
+    terms = {**metrics.terms, **money.terms, **days}
     views = {view.name: view for view in (_load(path, terms) for path in sorted(folder.glob("*/*.sql")))}
     ordered: list[View] = []
     while len(ordered) < len(views):
@@ -90,6 +96,10 @@ def load_views(folder: Path, games_file: Path) -> tuple[View, ...]:
             raise QuestionError(f"views of {folder} read each other: {', '.join(sorted(set(views) - done))}")
         ordered += ready
     return tuple(ordered)
+
+
+def _reporting(column: str) -> str:
+    return f"ReportingDate('{column}')"
 
 
 def _reads(view: View, views: Collection[str]) -> set[str]:

@@ -1,4 +1,4 @@
-{#- Of contracts/metrics.yaml, by `python -m tools.contracts --write`. -#}
+{#- Of contracts/metrics.yaml and games.yaml, by `python -m tools.contracts --write`. -#}
 {%- macro Metric(name) -%}
 {%- set sql = {
   "events": "count(1) FILTER (WHERE (event_name IS DISTINCT FROM 'smoke_test'))",
@@ -41,4 +41,7 @@
   "event__is_late": "(ingest_time > date_trunc('hour', event_time) + INTERVAL '240' MINUTE)"
 } -%}
 {{ sql.get(name) or exceptions.raise_compiler_error(name ~ " is not in contracts/metrics.yaml") }}
+{%- endmacro -%}
+{%- macro ReportingDate() -%}
+CASE WHEN game_name IN ('Jewel Cascade') THEN CAST(event_time AT TIME ZONE 'America/New_York' AS date) WHEN game_name IN ('Neon Runner') THEN CAST(event_time AT TIME ZONE 'Asia/Tokyo' AS date) ELSE event_date END
 {%- endmacro -%}

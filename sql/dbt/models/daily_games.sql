@@ -1,8 +1,8 @@
 SELECT
-    event_date,
+    {{ ReportingDate() }} AS event_date,
     game_name,
     {{ Metric('players') }} AS players,
     {{ Metric('events') }} AS events
 FROM {{ source('silver', 'events') }}
 WHERE {{ Dimension('event__is_game_event') }}
-GROUP BY event_date, game_name
+GROUP BY {{ ReportingDate() }}, game_name

@@ -1,6 +1,6 @@
 -- The players of each day, of all games.
 -- Grain: one row per event_date, game_name and gamer_id that played on it.
--- Column event_date: {{ Dimension('event__event_date') }}
+-- Column event_date: {{ ReportingDate('event_time') }}
 -- Column game_name: {{ Dimension('event__game_name') }}
 -- Column gamer_id: the player's pseudonym; the same for one player of one game
 -- Column sessions_begun: {{ Metric('sessions_begun') }}

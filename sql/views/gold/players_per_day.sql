@@ -1,6 +1,6 @@
 -- Each game's day in figures.
 -- Grain: one row per event_date and game_name with events; those without a known player count for purchases and bookings.
--- Column event_date: {{ Dimension('event__event_date') }}
+-- Column event_date: {{ ReportingDate('event_time') }}
 -- Column game_name: {{ Dimension('event__game_name') }}
 -- Column players: {{ Metric('players') }} (DAU)
 -- Column payers: {{ Metric('payers') }}

@@ -1,6 +1,6 @@
 -- What each game earns on a day, in US dollars, by platform, country and currency.
 -- Grain: one row per event_date, game_name, platform, market and paid_in with a sale, a refund or a paid ad.
--- Column event_date: {{ Dimension('event__event_date') }}
+-- Column event_date: the day in the game's time zone
 -- Column game_name: {{ Dimension('event__game_name') }}
 -- Column platform: {{ Dimension('event__platform') }}
 -- Column market: the country, ISO 3166-1 alpha-2; null if it is unknown

@@ -1,6 +1,6 @@
 -- What each game earns on a day from sales and from ads, in US dollars, and for each of its players.
 -- Grain: one row per event_date and game_name with players.
--- Column event_date: {{ Dimension('event__event_date') }}
+-- Column event_date: the day in the game's time zone
 -- Column game_name: {{ Dimension('event__game_name') }}
 -- Column players: {{ Metric('players') }} (DAU)
 -- Column gross: what players paid, with tax and the store's fee

@@ -1,6 +1,6 @@
 -- The players' sessions, of all games.
 -- Grain: one row per event_date, game_name, gamer_id and session_id; a session that crosses midnight has a row on both days.
--- Column event_date: {{ Dimension('event__event_date') }}; a condition on it decides which files are read
+-- Column event_date: {{ ReportingDate('event_time') }}; a condition on it decides which files are read
 -- Column game_name: {{ Dimension('event__game_name') }}
 -- Column session_id: the session
 -- Column gamer_id: the player's pseudonym

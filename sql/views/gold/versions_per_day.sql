@@ -1,7 +1,7 @@
 -- Each game's day by platform and version.
 -- Grain: one row per event_date, game_name, platform and app_version with players.
 -- For each game: of those in contracts/games.yaml that have the table.
--- Column event_date: {{ Dimension('event__event_date') }}
+-- Column event_date: {{ ReportingDate('event_time') }}
 -- Column game_name: {{ Dimension('event__game_name') }}
 -- Column platform: {{ Dimension('event__platform') }}
 -- Column app_version: {{ Dimension('event__app_version') }}

@@ -1,6 +1,7 @@
 -- What happened in the games: events without the platform's own tests.
 -- Grain: one row per event.
 -- Column event_date: {{ Dimension('event__event_date') }}; a condition on it decides which files are read
+-- Column reporting_date: {{ ReportingDate('event_time') }}, by which gold counts; at most a day from event_date
 -- Column event_time: when it happened
 -- Column event_name: what happened
 -- Column game_name: {{ Dimension('event__game_name') }}
@@ -13,6 +14,7 @@
 -- Column event_id: the id of the event
 SELECT
     event_date,
+    {{ ReportingDate('event_time') }} AS reporting_date,
     event_time,
     event_name,
     game_name,

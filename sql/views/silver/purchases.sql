@@ -1,6 +1,7 @@
 -- What players bought, of all games.
 -- Grain: one row per purchase with an amount.
 -- Column event_date: {{ Dimension('event__event_date') }}; a condition on it decides which files are read
+-- Column reporting_date: {{ ReportingDate('event_time') }}, by which gold counts; at most a day from event_date
 -- Column event_time: when it was bought
 -- Column game_name: {{ Dimension('event__game_name') }}
 -- Column gamer_id: the buyer's pseudonym
@@ -11,6 +12,7 @@
 -- Column event_id: the id of the purchase event
 SELECT
     event_date,
+    {{ ReportingDate('event_time') }} AS reporting_date,
     event_time,
     game_name,
     gamer_id,

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from uuid import UUID
 
@@ -17,6 +17,7 @@ BEGINNING = datetime(2026, 6, 15, tzinfo=UTC)
 DAYS = 3
 # Questions are asked on the last day of the events, and records arrive after it.
 TODAY = (BEGINNING + timedelta(days=DAYS - 1)).date()
+NOW = datetime.combine(TODAY, time(12), UTC)
 ARRIVAL = BEGINNING + timedelta(days=DAYS)
 NEWEST_SCHEMA = 3
 

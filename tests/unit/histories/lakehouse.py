@@ -45,7 +45,7 @@ from gamelake.streaming.files.settings import FilesSettings
 from gamelake.streaming.kafka.source import SourceTopic
 from gamelake.streaming.plan import DedupPlan
 from tests.support.vault_keys import key_file
-from tests.unit.histories.events import GAMES, NEW_GAME, NEWEST_SCHEMA, TODAY, Event, Source
+from tests.unit.histories.events import GAMES, NEW_GAME, NEWEST_SCHEMA, NOW, Event, Source
 from tests.unit.histories.kafka import Topic
 from tests.unit.streaming.tasks import game_event_schema, schema_id
 from tests.unit.streaming_files.task_runs import notification
@@ -244,7 +244,7 @@ class Lakehouse:
             done = attempt(refresh)
             assert isinstance(done, Refreshed), f"{done.table}: {done.reason}"
             held |= {done.table} if done.outcome is RefreshOutcome.HELD else set()
-        failed = KpiRefresh(self.store, today=lambda: TODAY)().failed
+        failed = KpiRefresh(self.store, now=lambda: NOW)().failed
         assert not failed, failed
         return frozenset(held)
 

@@ -65,6 +65,11 @@ _MISTAKES = {
     "partition order": (_GOOD.replace("[event_date, platform]", "[platform, event_date]"), 6, "by event_date first"),
     "partition twice": (_GOOD.replace("platform", "event_date"), 6, "names a partition column twice"),
     "no size": (_GOOD.replace("1 GiB", "1 GB"), 7, "Expected `str` matching regex"),
+    "unknown zone": (
+        _GOOD + "    time_zone: Asia/Tokio\n",
+        8,
+        "'yeti_ski' has the unknown time zone 'Asia/Tokio'; name one of the IANA database, such as Asia/Tokyo or",
+    ),
     "too large": (_GOOD.replace("1 GiB", "2 GiB"), 7, "choose 1 MiB to 1 GiB"),
     "too small": (_GOOD.replace("1 GiB", "1 KiB"), 7, "choose 1 MiB to 1 GiB"),
     "unknown policy": (_GOOD + "unlisted_games: drop\n", 8, "Invalid enum value 'drop'"),

@@ -1,15 +1,16 @@
 """A lakehouse whose gold tables and KPIs are kept up as gold's job does."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 import msgspec
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from gamelake.contract.games import GamesContract, GameSpec
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.privacy.row_eraser import RowEraser
 from gamelake.scans.player_rows import PlayerFilter, player_table, player_tables
@@ -27,6 +28,15 @@ GOLD = msgspec.structs.replace(
 )
 
 
+def with_zones(zones: Mapping[str, str]) -> GamesContract:
+    """A contract whose titles have these zones."""
+    games = [
+        GameSpec(name=f"game_{number}", match=(title,), time_zone=zone)
+        for number, (title, zone) in enumerate(sorted(zones.items()))
+    ]
+    return msgspec.structs.replace(GOLD, games=tuple(games)) if games else GOLD
+
+
 _COUNTS = {"kpi_hourly": "events", "kpi_late": "arrived"}
 
 
@@ -36,6 +46,8 @@ class KpiLake:
 
     silver: Silver
     today: date = date(2026, 7, 31)
+    hour: int = 0
+    zones: Mapping[str, str] = field(default_factory=dict)
     refresh: KpiRefresh = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,11 +56,15 @@ class KpiLake:
 
     def begin_again(self) -> None:
         """As if gold's job was started again."""
-        self.refresh = KpiRefresh(self.silver.store, today=lambda: self.today)
+        self.refresh = KpiRefresh(self.silver.store, with_zones(self.zones).zones, now=self.now)
+
+    def now(self) -> datetime:
+        """The time that the platform's clock shows."""
+        return datetime.combine(self.today, time(self.hour), UTC)
 
     def refresh_gold(self) -> None:
         """Bring gold's tables up to date."""
-        for table in GoldTables(self.silver.store, GOLD).now():
+        for table in GoldTables(self.silver.store, with_zones(self.zones)).now():
             done = attempt(table)
             assert isinstance(done, Refreshed), done.reason
 
@@ -76,7 +92,7 @@ class KpiLake:
         return sorted((tuple(row[column] for column in columns) for row in rows), key=repr)
 
     def expected(self) -> dict[str, Rows]:
-        return expected_kpis(self.silver.table(SILVER_EVENTS), self.today)
+        return expected_kpis(self.silver.table(SILVER_EVENTS), self.now(), self.zones)
 
     def check(self) -> None:
         """Compare each table with silver."""

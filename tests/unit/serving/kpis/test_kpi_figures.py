@@ -151,3 +151,35 @@ def test_a_job_that_begins_shows_what_the_tables_have(shown: Shown) -> None:
     KpiReporter(shown.telemetry, shown.lake.refresh).refreshed(shown.lake.run())
 
     assert shown.value("gamelake_kpi_day_events") == 2
+
+
+def test_each_game_shows_its_own_present_day(tmp_path: Path) -> None:
+    evening = BEGINNING + 20 * HOUR
+    zones = {"Archery": "Asia/Tokyo", "Bingo": "America/New_York", "Chess": "UTC"}
+    shown = Shown(KpiLake(Silver(tmp_path), zones=zones))
+    games = ("Archery", "Bingo", "Chess", "Chess")
+
+    shown.bring([Event(at=evening - 6 * HOUR)], now=evening)
+    shown.bring([Event(at=evening, game=game) for game in games], now=evening + HOUR)
+
+    # In Tokyo the next day has begun: the event six hours before was of the day before.
+    assert [shown.value("gamelake_kpi_day_events", title=game) for game in games] == [1, 1, 2, 2]
+
+
+def test_a_game_without_events_on_its_present_day_shows_nothing_old(tmp_path: Path) -> None:
+    zones = {"Archery": "Asia/Tokyo", "Bingo": "UTC"}
+    shown = Shown(KpiLake(Silver(tmp_path), zones=zones))
+
+    shown.bring([Event(at=BEGINNING + 14 * HOUR), Event(at=BEGINNING + 16 * HOUR, game="Bingo")], BEGINNING + 17 * HOUR)
+
+    assert shown.titles("gamelake_kpi_day_events") == {"Bingo"}
+
+
+def test_an_hour_of_two_days_is_shown_whole(tmp_path: Path) -> None:
+    shown = Shown(KpiLake(Silver(tmp_path), zones={"Archery": "Asia/Kolkata"}))
+
+    shown.bring(
+        [Event(at=BEGINNING + 18 * HOUR + timedelta(minutes=minute)) for minute in (20, 40)], BEGINNING + 19 * HOUR
+    )
+
+    assert shown.value("gamelake_kpi_hour_events") == 2

@@ -27,7 +27,8 @@ _EVENTS = st.lists(
         at=st.builds(
             lambda day, minute: BEGINNING + timedelta(days=day, minutes=minute),
             st.sampled_from([0, 1, 2, 7, 8, 29, 30, 31]),
-            st.integers(0, 1_439),
+            # Also around the midnights of the zones.
+            st.integers(0, 1_439) | st.sampled_from([239, 240, 1_109, 1_110]),
         ),
         game=st.sampled_from(["Archery", "Bingo's"]),
         gamer=st.sampled_from(["ann", "bob", "cid", "dora", None]),
@@ -37,6 +38,9 @@ _EVENTS = st.lists(
     ),
     min_size=1,
     max_size=6,
+)
+_ZONES = st.dictionaries(
+    st.sampled_from(["Archery", "Bingo's"]), st.sampled_from(["Asia/Kolkata", "America/New_York", "UTC"])
 )
 _PLAYERS = st.sampled_from(["ann", "bob", "cid", "dora"])
 
@@ -48,10 +52,11 @@ class EndedError(Exception):
 class Histories(RuleBasedStateMachine):
     """A lakehouse whose KPIs are refreshed again and again."""
 
-    @initialize(events=_EVENTS)
-    def begin(self, events: list[Event]) -> None:
+    @initialize(events=_EVENTS, zones=_ZONES)
+    def begin(self, events: list[Event], zones: dict[str, str]) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.lake = KpiLake(Silver(Path(self.folder.name)), today=(BEGINNING + timedelta(days=1)).date())
+        today = (BEGINNING + timedelta(days=1)).date()
+        self.lake = KpiLake(Silver(Path(self.folder.name)), today=today, zones=zones)
         self.lake.silver.append(events)
 
     @property
@@ -95,6 +100,17 @@ class Histories(RuleBasedStateMachine):
     def a_table_is_changed_by_another_process(self, table: str) -> None:
         if DeltaTable.is_deltatable(str(self.lake.silver.folder / "gold" / table)):
             DeltaTable(self.lake.silver.folder / "gold" / table).delete("game_name = 'Archery'")
+
+    @rule(hour=st.sampled_from([3, 4, 18, 19]))
+    def days_begin_in_a_zone(self, hour: int) -> None:
+        if hour < self.lake.hour:
+            self.lake.today += timedelta(days=1)
+        self.lake.hour = hour
+
+    @rule(zones=_ZONES)
+    def the_contract_names_other_zones(self, zones: dict[str, str]) -> None:
+        self.lake.zones = zones
+        self.lake.begin_again()
 
     @rule(days=st.integers(1, 29))
     def days_begin(self, days: int) -> None:

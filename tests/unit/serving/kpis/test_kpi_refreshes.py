@@ -1,7 +1,7 @@
 """KPIs follow the changes of gold's tables: the computed days, the skipped ones, and the state after failures."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from unittest.mock import patch
@@ -326,7 +326,7 @@ def test_every_column_has_a_comment(lake: KpiLake) -> None:
 
 def test_a_long_computation_says_again_and_again_that_it_goes_on(lake: KpiLake) -> None:
     steps: list[int] = []
-    lake.refresh = KpiRefresh(lake.silver.store, today=lambda: lake.today, progress=lambda: steps.append(len(steps)))
+    lake.refresh = KpiRefresh(lake.silver.store, now=lake.now, progress=lambda: steps.append(len(steps)))
 
     lake.take([*a_day(0, 10), *(replace(event, game="Bingo") for event in a_day(0, 10))])
 
@@ -340,3 +340,67 @@ def test_the_path_of_a_file_of_sets_has_all_that_the_table_is_partitioned_by(lak
     [file] = DeltaTable(lake.silver.folder / "gold/kpi_player_sets").file_uris()
 
     assert "/event_date=2026-06-01/game_name=Archery/" in file
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "begins", "hours"),
+    [
+        ("America/New_York", datetime(2026, 3, 8, tzinfo=UTC), 5, 23),
+        ("America/New_York", datetime(2026, 11, 1, tzinfo=UTC), 4, 25),
+        ("Asia/Kolkata", datetime(2026, 3, 8, tzinfo=UTC), -5.5, 24),
+        ("UTC", datetime(2026, 3, 8, tzinfo=UTC), 0, 24),
+    ],
+)
+def test_a_day_is_provisional_until_180_minutes_after_its_end_in_its_zone(
+    zone: str, day: datetime, begins: float, hours: int, tmp_path: Path
+) -> None:
+    lake = KpiLake(Silver(tmp_path), today=day.date() + DAY, zones={"Archery": zone})
+    lake.take([Event(at=day + timedelta(hours=12))])
+
+    begin = day + timedelta(hours=begins)
+    end = begin + timedelta(hours=hours)
+    of_day = lake.figures("kpi_daily", "begins", "ends", "time_zone", "provisional_until")
+    assert of_day == [(begin, end, zone, end + timedelta(minutes=180))]
+    for table in ("kpi_active_players", "kpi_cohorts"):
+        assert (day.date(), end + timedelta(minutes=180)) in lake.figures(table, "event_date", "provisional_until")
+    lake.check()
+
+
+def test_days_of_cohorts_begin_with_the_day_of_their_zone(lake: KpiLake) -> None:
+    lake.zones = {"Archery": "Asia/Tokyo", "Bingo": "America/New_York"}
+    lake.today, lake.hour = (BEGINNING + DAY).date(), 3
+    lake.begin_again()
+    lake.take([Event(at=BEGINNING + timedelta(hours=12), game=game) for game in ("Archery", "Bingo")])
+    found = []
+    for lake.hour in (3, 4, 14, 15):
+        lake.run()
+        lake.check()
+        found.append(
+            [lake.figures("kpi_cohorts", "game_name", "day").count((game, 1)) for game in ("Archery", "Bingo")]
+        )
+
+    assert found == [[1, 0], [1, 1], [1, 1], [1, 1]]
+    assert ("Archery", 2) in lake.figures("kpi_cohorts", "game_name", "day")
+
+
+def test_a_new_game_with_a_zone_computes_no_day_of_another_game_again(lake: KpiLake) -> None:
+    lake.take([Event(at=BEGINNING, game=game) for game in ("Archery", "Bingo")])
+    lake.zones = {"Chess": "Asia/Tokyo", "Bingo": "UTC"}
+    lake.begin_again()
+
+    assert not lake.run().rebuilt
+    lake.silver.append([Event(at=BEGINNING + timedelta(hours=20), game="Chess")])
+    done = lake.run()
+
+    assert (done.rebuilt, done.days) == (False, 1)
+    lake.check()
+
+
+def test_another_zone_of_a_game_with_figures_computes_all_of_them_again(lake: KpiLake) -> None:
+    lake.take([Event(at=BEGINNING + timedelta(hours=12))])
+    lake.zones = {"Archery": "Asia/Tokyo"}
+    lake.begin_again()
+
+    assert lake.run().rebuilt
+    assert not lake.run().rebuilt
+    lake.check()
