@@ -6,8 +6,10 @@ from typing import Any
 
 from tests.answers.of_all_games import OF_ALL_GAMES
 from tests.answers.of_one_game import OF_ONE_GAME
+from tests.answers.of_resources import OF_RESOURCES
+from tests.answers.of_versions import OF_VERSIONS
 
-ANSWERS = {**OF_ALL_GAMES, **OF_ONE_GAME}
+ANSWERS = {**OF_ALL_GAMES, **OF_ONE_GAME, **OF_RESOURCES, **OF_VERSIONS}
 
 
 def plain(row: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:

@@ -105,9 +105,7 @@ def test_new_and_deleted_events_are_merged_by_the_field_of_a_struct(lake: Locati
 
 
 @pytest.mark.parametrize("spec", [ITEMS, BY_DAY])
-def test_the_table_is_empty_while_silver_lacks_the_field_again(
-    lake: Location, spec: AggregateSpec
-) -> None:
+def test_the_table_is_empty_while_silver_lacks_the_field_again(lake: Location, spec: AggregateSpec) -> None:
     send(lake, [(DAYS[0], "gems", 1)], with_resource=False)
     send(lake, [(DAYS[1], "gems", 5)])
     refresh(lake, spec)
