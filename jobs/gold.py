@@ -17,6 +17,7 @@ from gamelake.model.failpoints import Failpoints
 from gamelake.model.logs import event_logger
 from gamelake.model.options import TelemetryOptions
 from gamelake.objects.store import Store
+from gamelake.observability.game_figures import GameFiguresReporter
 from gamelake.observability.kpis import KpiReporter
 from gamelake.observability.lineage.emitter import Emitter, lineage_emitter
 from gamelake.observability.lineage.flow import RunKind
@@ -89,7 +90,8 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
     """Open what refreshes the gold tables, until the end of the block."""
     location = settings.lakehouse.location
     # Refuses an invalid aggregate before anything starts.
-    tables = GoldTables(Store(location), load_gold(settings.games_file))
+    contract = load_gold(settings.games_file)
+    tables, games = GoldTables(Store(location), contract), contract.games
     with (
         observing(settings.telemetry) as (gold_telemetry, kpi_telemetry),
         lineage_emitter(settings.lineage, "gold", location) as job_lineage,
@@ -97,7 +99,8 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
     ):
         kpis = KpiRefresh(Store(location), progress=gold_telemetry.mark_alive, failpoints=Failpoints(settings.kill))
         keeper = KpiKeeper(kpis, KpiReporter(kpi_telemetry, kpis), job_lineage, kind)
-        observers = (RefreshReporter(gold_telemetry), GoldLineage(job_lineage, kind))
+        figures = GameFiguresReporter(Store(location), {each.name: each.game_name for each in games}, kpi_telemetry)
+        observers = (RefreshReporter(gold_telemetry), GoldLineage(job_lineage, kind), figures)
         yield GoldRunner(tables, partial(in_tasks, spark), observers, keeper)
 
 

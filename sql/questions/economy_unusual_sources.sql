@@ -9,11 +9,12 @@ WITH gains AS (
         event_date,
         game_name,
         item,
-        coalesce(reason, '') AS reason,
+        reason,
         gained
     FROM gold.economy
     WHERE event_date >= current_date - INTERVAL '15' DAY
       AND event_date <= current_date
+      AND reason IS NOT NULL
       AND gained > 0
 ),
 pairs AS (
