@@ -16,6 +16,17 @@ ColumnPath = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}(\.[a-z]
 Interval = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,4} (second|minute|hour|day)s?$")]
 
 
+def interval_of(text: str) -> timedelta:
+    """Return the time that an `Interval` states.
+
+    Example:
+        >>> interval_of("30 minutes")
+        datetime.timedelta(seconds=1800)
+    """
+    number, unit = text.split()
+    return timedelta(seconds=int(number) * _UNITS[unit.removesuffix("s")])
+
+
 class Refresh(StrEnum):
     """The way to refresh a gold table: by merging changes, or by computing each changed partition again."""
 
@@ -68,8 +79,7 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def interval(self) -> timedelta:
         """The time between two refreshes of the table."""
-        number, unit = self.every.split()
-        return timedelta(seconds=int(number) * _UNITS[unit.removesuffix("s")])
+        return interval_of(self.every)
 
     def table(self, game: str) -> str:
         """Return the table of a game, or that of all games, relative to the lakehouse."""

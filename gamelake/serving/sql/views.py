@@ -5,7 +5,7 @@ A view refers to the metrics contract with MetricFlow's `{{ Metric('players') }}
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from gamelake.contract.located_yaml import declaration
 from gamelake.contract.metrics import METRICS_FILE, MetricTerm, load_metrics
 from gamelake.model.errors import QuestionError
 from gamelake.serving.sql.dialects import columns_of, names_in
+from gamelake.serving.sql.funnels import COLUMNS, FUNNELS_FILE, GAME_EVENTS, funnel_sql, load_funnels
 
 _COLUMN = re.compile(r"^-- Column ([a-z][a-z0-9_]*): (.+)$", re.MULTILINE)
 _GRAIN, _FOR_EACH_GAME = "-- Grain: ", "-- For each game:"
@@ -66,19 +67,20 @@ class View:
 
 
 def load_views(folder: Path, games_file: Path) -> tuple[View, ...]:
-    """Load the views under a folder, `<schema>/<view>.sql`, each after those that it reads.
+    """Load the views under a folder, `<schema>/<view>.sql` and its funnels, each after those that it reads.
 
     Args:
         folder: the folder of the views.
         games_file: the games contract; the metrics contract is in the same folder.
 
     Raises:
-        ContractError: the metrics contract is wrong; names file and line.
+        ContractError: the metrics contract or a funnel is wrong; names file and line.
         QuestionError: the first lines of a file are malformed, it refers to an unknown metric or dimension, or views
             read each other in a circle.
     """
     terms = load_metrics(games_file.with_name(METRICS_FILE)).terms
     views = {view.name: view for view in (_load(path, terms) for path in sorted(folder.glob("*/*.sql")))}
+    views |= {view.name: view for view in _funnels(folder / FUNNELS_FILE, games_file, views)}
     ordered: list[View] = []
     while len(ordered) < len(views):
         done = {view.name for view in ordered}
@@ -87,6 +89,15 @@ def load_views(folder: Path, games_file: Path) -> tuple[View, ...]:
             raise QuestionError(f"views of {folder} read each other: {', '.join(sorted(set(views) - done))}")
         ordered += ready
     return tuple(ordered)
+
+
+def _funnels(path: Path, games_file: Path, views: Mapping[str, View]) -> Iterator[View]:
+    if not path.exists():
+        return
+    events = frozenset(name for name, _ in views[GAME_EVENTS].columns) if GAME_EVENTS in views else frozenset()
+    for funnel in load_funnels(path, games_file, events):
+        comment = f"{funnel.description} Grain: one row per event_date, game_name, app_version and step."
+        yield View(f"gold.funnel_{funnel.name}", comment, tuple(COLUMNS.items()), funnel_sql(funnel))
 
 
 def _reads(view: View, views: Collection[str]) -> set[str]:
