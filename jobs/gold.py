@@ -17,6 +17,7 @@ from gamelake.model.failpoints import Failpoints
 from gamelake.model.logs import event_logger
 from gamelake.model.options import TelemetryOptions
 from gamelake.objects.store import Store
+from gamelake.observability.game_figures import GameFiguresReporter
 from gamelake.observability.kpis import KpiReporter
 from gamelake.observability.lineage.emitter import Emitter, lineage_emitter
 from gamelake.observability.lineage.flow import RunKind
@@ -92,7 +93,7 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
     location = settings.lakehouse.location
     # Refuses an invalid aggregate before anything starts.
     contract = load_gold(settings.games_file)
-    tables = GoldTables(Store(location), contract)
+    tables, games = GoldTables(Store(location), contract), contract.games
     import_shipped(Store(location), settings.games_file.with_name(RATES_FILE))
     create_table(Store(location))
     with (
@@ -107,7 +108,8 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
             failpoints=Failpoints(settings.kill),
         )
         keeper = KpiKeeper(kpis, KpiReporter(kpi_telemetry, kpis), job_lineage, kind)
-        observers = (RefreshReporter(gold_telemetry), GoldLineage(job_lineage, kind))
+        figures = GameFiguresReporter(Store(location), {each.name: each.game_name for each in games}, kpi_telemetry)
+        observers = (RefreshReporter(gold_telemetry), GoldLineage(job_lineage, kind), figures)
         yield GoldRunner(tables, partial(in_tasks, spark), observers, keeper)
 
 

@@ -11,7 +11,20 @@ from gamelake.model.naming import GOLD, SILVER_EVENTS, game_table, gold_table
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 
 ColumnName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+# A column of silver, or a field of one: load_ms, resource.item.
+ColumnPath = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,62}(\.[a-z][a-z0-9_]{0,62}){0,3}$")]
 Interval = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,4} (second|minute|hour|day)s?$")]
+
+
+def interval_of(text: str) -> timedelta:
+    """Return the time that an `Interval` states.
+
+    Example:
+        >>> interval_of("30 minutes")
+        datetime.timedelta(seconds=1800)
+    """
+    number, unit = text.split()
+    return timedelta(seconds=int(number) * _UNITS[unit.removesuffix("s")])
 
 
 class Refresh(StrEnum):
@@ -40,6 +53,8 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Attributes:
         group_by: the columns that identify a row.
         keys: those of them that silver lacks, as SQL expressions over one event.
+        requires: the columns of a game's silver table, or fields of its columns, without which the game has no rows
+            in the aggregate.
     """
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
@@ -47,6 +62,7 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     columns: Annotated[dict[ColumnName, str | MetricColumn], msgspec.Meta(min_length=1)]
     refresh: Refresh
     keys: dict[ColumnName, str] = {}
+    requires: tuple[ColumnPath, ...] = ()
     over: Over = Over.EACH_GAME
     every: Interval = "1 minute"
     description: str = ""
@@ -63,8 +79,7 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def interval(self) -> timedelta:
         """The time between two refreshes of the table."""
-        number, unit = self.every.split()
-        return timedelta(seconds=int(number) * _UNITS[unit.removesuffix("s")])
+        return interval_of(self.every)
 
     def table(self, game: str) -> str:
         """Return the table of a game, or that of all games, relative to the lakehouse."""

@@ -24,6 +24,7 @@ _DAILY = {
     "conversion": KpiMetric.CONVERSION,
     "arpdau": KpiMetric.ARPDAU,
     "sessions": KpiMetric.SESSIONS,
+    "peak_concurrent_players": KpiMetric.PEAK_CONCURRENT,
 }
 _QUANTILES = {"0.5": "session_seconds_p50", "0.9": "session_seconds_p90", "0.99": "session_seconds_p99"}
 # The days after the first one that have series.

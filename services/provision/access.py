@@ -30,6 +30,7 @@ from gamelake.contract.games import GamesContract, GameSpec, load_games
 from gamelake.model.errors import ContractError
 from gamelake.model.naming import GOLD, Layer, game_table
 from gamelake.program import OK, run
+from gamelake.serving.sql.dialects import names_in
 from gamelake.serving.sql.views import View, load_views
 
 REPOSITORY = Path(__file__).parents[2]
@@ -141,10 +142,8 @@ class AccessRules:
     def _tables_of_games(self, user: AccessUser, role: AccessRole) -> Iterator[Rule]:
         games = [game for game in self.games.games if game.name in user.games]
         masks = {"columns": self._masks()} if role.pseudonyms is Pseudonyms.MASKED else {}
-        # A view that is put together from each game's table needs a right to all of them.
-        views = [view for view in self.views if not view.is_for_each_game]
         for layer in role.reads:
-            yield from self._readable_views(user.name, layer, views)
+            yield from self._readable_views(user.name, layer, self._complete_views(role, games))
             own = _pattern(self._own_tables(layer, games))
             if own:
                 yield _readable(user.name, layer, own) | masks
@@ -155,6 +154,20 @@ class AccessRules:
                 shared = _pattern(self._shared_tables(layer, column))
                 if shared:
                     yield _readable(user.name, layer, shared) | {"filter": _condition(column, games)} | masks
+
+    def _complete_views(self, role: AccessRole, games: Sequence[GameSpec]) -> Sequence[View]:
+        """List the views that these games' analyst can query: those whose tables and views the role can read."""
+        readable = set()
+        for layer in role.reads:
+            shared = (name for column in GameColumn for name in self._shared_tables(layer, column))
+            readable |= {f"{layer}.{name}" for name in (*self._own_tables(layer, games), *shared)}
+        complete = []
+        for view in self.views:
+            # A view that is put together from each game's table needs a right to all of them.
+            if not view.is_for_each_game and names_in(view.sql) <= readable:
+                complete.append(view)
+                readable.add(view.name)
+        return complete
 
     def _own_tables(self, layer: Layer, games: Iterable[GameSpec]) -> Iterator[str]:
         for game in games:

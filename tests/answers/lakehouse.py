@@ -21,7 +21,7 @@ from gamelake.serving.money.store_reports import create_table, import_report
 from tests.answers.figures import FIGURES
 from tests.answers.of_money import RATES, google_play_report
 from tests.answers.of_one_game import DEAD_LETTERS
-from tests.answers.play import GAMES, TODAY, Event
+from tests.answers.play import GAMES, TODAY, WITHOUT_RESOURCES, Event
 
 ROOT = Path(__file__).parents[2]
 _DAY = pa.field(EVENT_DATE, pa.date32())
@@ -35,6 +35,11 @@ GAME_SCHEMA = pa.schema(
         pa.field("purchase", pa.struct([pa.field("product_id", pa.string()), pa.field("quantity", pa.int64())])),
         pa.field("experiment_ids", pa.list_(pa.field("element", pa.string()))),
         pa.field("error", pa.struct([pa.field("code", pa.string()), pa.field("fatal", pa.bool_())])),
+        pa.field("load_ms", pa.int64()),
+        pa.field(
+            "resource",
+            pa.struct([pa.field("item", pa.string()), pa.field("change", pa.int64()), pa.field("reason", pa.string())]),
+        ),
         _DAY,
     ]
 )
@@ -64,7 +69,10 @@ def _tables() -> Iterable[tuple[str, pa.Table, str]]:
     yield "silver/events", pa.Table.from_pylist([row_of(event) for event in FIGURES.events], SILVER_SCHEMA), EVENT_DATE
     for name, game in GAMES.items():
         rows = [row_of(event) for event in FIGURES.events if event.game_name == name]
-        yield f"silver/{game}_events", pa.Table.from_pylist(rows, GAME_SCHEMA), EVENT_DATE
+        table = pa.Table.from_pylist(rows, GAME_SCHEMA)
+        if name == WITHOUT_RESOURCES:
+            table = table.drop_columns(["resource", "load_ms"])
+        yield f"silver/{game}_events", table, EVENT_DATE
     letters = [
         {"ingest_date": day, "reason": reason, "detail": detail, "kafka_timestamp": moment}
         for day, reason, detail, moment in DEAD_LETTERS
@@ -81,4 +89,6 @@ def row_of(event: Event) -> dict[str, object]:
         row["purchase"] = {"product_id": event.product_id, "quantity": event.quantity}
     if event.fatal is not None:
         row["error"] = {"code": "broken", "fatal": event.fatal}
+    if event.resource is not None:
+        row["resource"] = dict(zip(("item", "change", "reason"), event.resource, strict=True))
     return row

@@ -15,6 +15,9 @@ _PRODUCTS = {"gems": 0.99, "season_pass": 9.99, "chest": 24.99}
 _PLAYERS_PER_GAME = 20
 # Countries of players, with their currency and how many of its units a US dollar is; CLP has no rate.
 PLACES = (("US", "USD", 1), ("DE", "EUR", 0.5), ("JP", "JPY", 100), ("CL", "CLP", 900), (None, None, 1))
+_LOADING = ("session_start", "level_started")
+# This game sends version 3 of the event: neither resources nor load times.
+WITHOUT_RESOURCES = "Bingo Harbor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,8 @@ class Event:
     device_id: str | None = None
     client_event_time: datetime | None = None
     experiment_ids: list[str] | None = field(default=None, hash=False)
+    load_ms: int | None = None
+    resource: tuple[str, int, str] | None = None
 
     @property
     def day(self) -> date:
@@ -169,9 +174,24 @@ def _session(player: _Player, session: str, began: datetime, chance: random.Rand
             device_id=f"device of {player.gamer_id}",
             client_event_time=moment + player.clock_off if stamped else None,
             experiment_ids=None if version == _VERSIONS[0] else ["tutorial", "offer_b"] if player.enrolled else [],
+            load_ms=400 + moment.microsecond // 300 if name in _LOADING else None,
+            resource=_resource(name, moment, level),
         )
         moment += timedelta(milliseconds=chance.randrange(2_000, 500_000))
         level += name == "level_completed"
+
+
+def _resource(name: str, moment: datetime, level: int) -> tuple[str, int, str] | None:
+    """The item that the event changes, by how much and why; a level of yesterday gives far more than usual."""
+    reward = 30 * level if moment.date() == TODAY - timedelta(days=1) else level
+    changes = {
+        "level_completed": ("coins", reward, "level_reward"),
+        "level_started": ("energy", -5, "level_started"),
+        "ad_viewed": ("energy", 20, "ad"),
+        "purchase": ("gems", 80, "purchase"),
+        "level_failed": ("coins", -3, ""),
+    }
+    return changes.get(name)
 
 
 def _event_name(player: _Player, chance: random.Random) -> str:

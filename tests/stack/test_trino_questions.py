@@ -36,7 +36,8 @@ ABOUT_AN_EARLIER_TIME = {"as_it_was_an_hour_ago"}
 OWN_TABLES = [
     "silver.events", "silver.kart_rumble_events", "dead_letters.events", "gold.kart_rumble_player_agg",
     "gold.kart_rumble_daily_agg", "gold.sessions", "silver.purchases", "gold.players", "gold.players_per_day",
-    "gold.versions_per_day", "gold.player_days",
+    "gold.versions_per_day", "gold.player_days", "gold.economy_balances", "gold.version_stability", "gold.load_times",
+    "gold.concurrent_players",
 ]  # fmt: skip
 
 # Today or yesterday, also when the tests run past midnight.
@@ -101,7 +102,8 @@ def test_the_pipelines_own_tables_answer_every_question(stack: Stack) -> None:
     assert stack.is_healthy("trino")
     # As the gateway writes it, an event brings all columns of the newest contract.
     params = {"platform": "ios", "app_version": "1.0", "amount": 1.0}
-    bought = an_event(event_name="purchase", session_id="s-1", event_params=params)
+    more = {"load_ms": 400, "resource": {"item": "gems", "change": 80, "reason": "purchase"}}
+    bought = an_event(event_name="purchase", session_id="s-1", event_params=params, **more)
     Game.of("kart_rumble").post_until_taken([an_event(), bought])
     fill(OWN_TABLES, "Kart Rumble")
     await_answer(ENGINEER, "SELECT 1 FROM silver.kart_rumble_events WHERE error IS NULL LIMIT 1", timeout=120)

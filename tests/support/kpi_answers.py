@@ -56,12 +56,22 @@ EXPECTED = {
             WHERE f.game_name = c.game_name AND f.first = c.first AND p.day <= c.event_date) m""",
     "kpi_daily": """
         WITH s AS (
-          SELECT event_date, game_name, gamer_id, session_id, epoch(max(event_time) - min(event_time)) AS seconds
+          SELECT event_date, game_name, gamer_id, session_id, epoch(max(event_time) - min(event_time)) AS seconds,
+            min(event_time) AS began, max(event_time) AS ended
           FROM e WHERE session_id <> '' AND gamer_id IS NOT NULL GROUP BY ALL),
         sessions AS (
           SELECT event_date, game_name, count(*) AS n, quantile_cont(seconds, 0.5) AS p50,
             quantile_cont(seconds, 0.9) AS p90, quantile_cont(seconds, 0.99) AS p99
           FROM s GROUP BY ALL),
+        -- Each minute in which a session begins, with the sessions that it is in: one of them is the peak.
+        peaks AS (
+          SELECT event_date, game_name, max(n) AS peak
+          FROM (SELECT s.event_date, s.game_name, s.began, count(DISTINCT o.gamer_id) AS n
+            FROM s JOIN s o ON o.event_date = s.event_date AND o.game_name = s.game_name
+              AND date_trunc('minute', o.began) <= date_trunc('minute', s.began)
+              AND date_trunc('minute', o.ended) >= date_trunc('minute', s.began)
+            GROUP BY s.event_date, s.game_name, s.began)
+          GROUP BY ALL),
         d AS (
           SELECT event_date, game_name, count(*) AS events, count_if(is_purchase) AS purchases,
             coalesce(sum(TRY_CAST(amount AS DECIMAL(18, 6))) FILTER (WHERE is_purchase), 0) AS bookings,
@@ -69,8 +79,9 @@ EXPECTED = {
           FROM e GROUP BY ALL)
         SELECT event_date, game_name, events, purchases, bookings, active, payers, payers / nullif(active, 0),
           CAST(bookings AS DOUBLE) / nullif(active, 0), CAST(bookings AS DOUBLE) / nullif(payers, 0),
-          coalesce(n, 0), p50, p90, p99, begins, ends, time_zone, provisional_until
-        FROM d LEFT JOIN sessions USING (event_date, game_name) JOIN calendar USING (event_date, game_name)""",
+          coalesce(n, 0), coalesce(peak, 0), p50, p90, p99, begins, ends, time_zone, provisional_until
+        FROM d LEFT JOIN sessions USING (event_date, game_name) LEFT JOIN peaks USING (event_date, game_name)
+          JOIN calendar USING (event_date, game_name)""",
 }
 
 

@@ -38,6 +38,7 @@ _Unit = Literal[
     "runs",
     "seconds",
     "sessions",
+    "sources",
     "tables",
     "timestamp",
     "version",

@@ -32,6 +32,10 @@ class KpiMetric(Enum):
     NEW_PLAYERS = ("gamelake_kpi_new_players", "title")
     RETENTION = ("gamelake_kpi_retention_ratio", "title", "after")
     LTV = ("gamelake_kpi_ltv", "title", "after")
+    PEAK_CONCURRENT = ("gamelake_kpi_peak_concurrent_players", "title")
+    UNUSUAL_SOURCES = ("gamelake_kpi_unusual_sources", "title")
+    CRASH_FREE_SESSIONS = ("gamelake_kpi_crash_free_sessions_ratio", "title")
+    LOAD_SECONDS = ("gamelake_kpi_load_seconds", "title")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class KpiTelemetry(Collector):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._figures: Sequence[KpiFigure] = ()
+        self._of_games: Sequence[KpiFigure] = ()
         self._waiting_since: float | None = None
         self._seconds = declared.histogram(registry, "gamelake_kpis_refresh_seconds")
         self._failed = declared.gauge(registry, "gamelake_kpis_failed_games")
@@ -56,7 +61,7 @@ class KpiTelemetry(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges of the figures; a game without a figure has no series of it."""
-        figures = self._figures
+        figures = [*self._figures, *self._of_games]
         for metric in KpiMetric:
             family = declared.gauge_family(*metric.value)
             for figure in figures:
@@ -75,6 +80,11 @@ class KpiTelemetry(Collector):
     def show(self, figures: Sequence[KpiFigure]) -> None:
         """Show these figures, and no older ones."""
         self._figures = figures
+
+    @harmless
+    def show_games(self, figures: Sequence[KpiFigure]) -> None:
+        """Show these figures of the games' own gold tables, and no older ones."""
+        self._of_games = figures
 
     @harmless
     def wait_since(self, moment: float | None) -> None:

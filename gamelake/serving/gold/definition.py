@@ -116,9 +116,15 @@ def _qualified(sql: str, relation: str) -> str:
     """Qualify the columns of an expression with a relation's name, since other relations have the same column names."""
 
     def of_relation(node: exp.Expr) -> exp.Expr:
-        return exp.column(node.this, table=relation) if isinstance(node, exp.Column) else node
+        # The parser takes the field of a struct for a table's column.
+        return exp.Dot.build([exp.to_identifier(relation), *node.parts]) if isinstance(node, exp.Column) else node
 
     return sqlglot.parse_one(sql, dialect=_DIALECT).transform(of_relation).sql(dialect=_DIALECT)
+
+
+def _root(column: exp.Column) -> str:
+    """Return the column of silver that a column, or a field of a struct, is in."""
+    return str(column.parts[0].name)
 
 
 def quoted(name: str) -> str:
@@ -147,7 +153,7 @@ def define(spec: AggregateSpec) -> AggregateDefinition:
         key_columns=_sql_of(key_trees, _safe),
         columns=_sql_of(parsed),
         merged_by=merged_by,
-        reads=frozenset(column.name for tree in trees for column in tree.find_all(exp.Column)),
+        reads=frozenset(_root(column) for tree in trees for column in tree.find_all(exp.Column)),
         safe_columns=_sql_of(parsed, _safe),
         unfit=" OR ".join(casts) or "false",
     )

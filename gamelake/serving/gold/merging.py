@@ -63,6 +63,10 @@ class Source:
             raise StoreError(f"{self.table} lacks the log entry of its newest version, {handle.version()}: restore it")
         return handle, position
 
+    def lacks_required(self, schema: pa.Schema) -> bool:
+        """Return True if the table lacks a column, or a field of one, that the aggregate requires."""
+        return not all(_has(schema, path) for path in self.definition.spec.requires)
+
     def at(self, position: TablePosition) -> DeltaTable:
         """Open the table at a position."""
         return open_table(self.store.location, self.table, position.version)
@@ -111,6 +115,17 @@ class Source:
         """
         rows = self.sql.table(self.definition.counting(name))
         return rows.drop_columns([UNFIT]), pc.sum(rows.column(UNFIT)).as_py() or 0
+
+
+def _has(schema: pa.Schema, path: str) -> bool:
+    fields: pa.Schema | pa.StructType = schema
+    *structs, name = path.split(".")
+    for struct in structs:
+        place = fields.get_field_index(struct)
+        if place < 0 or not pa.types.is_struct(fields.field(place).type):
+            return False
+        fields = fields.field(place).type
+    return bool(fields.get_field_index(name) >= 0)
 
 
 @dataclass(slots=True)

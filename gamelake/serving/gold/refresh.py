@@ -9,6 +9,7 @@ from typing import Self
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import Schema
 from deltalake.exceptions import TableNotFoundError
 
 from gamelake.contract.aggregates import Refresh
@@ -213,11 +214,13 @@ class _Step:
         return self.job.writer(self.source.store)
 
     def rebuild(self) -> Refreshed:
-        """Compute the table from all of silver."""
+        """Compute the table from all of silver. If silver lacks a required column, the table has no rows."""
         try:
             handle, position = self.source.newest()
         except TableNotFoundError:
             return Refreshed(table=self.job.table, outcome=RefreshOutcome.NO_SOURCE)
+        if self.source.lacks_required(schema_of(handle)):
+            return self._emptied(position)
         self.source.give_live("silver", handle)
         _check_exact(self.source)
         rows, unfit = self.source.aggregate("silver")
@@ -225,8 +228,18 @@ class _Step:
         made = self._written(self._sorted(rows))
         return self._finish(made, removed, position, RefreshOutcome.REBUILT, unfit)
 
+    def _emptied(self, position: TablePosition) -> Refreshed:
+        """Remove all rows, for example after a restore of silver; make no table that does not exist yet."""
+        if self.gold is None:
+            return Refreshed(table=self.job.table, outcome=RefreshOutcome.NO_SOURCE)
+        removed = live_files(self.gold.handle)
+        made = _Written(schema_of(self.gold.handle))
+        return self._finish(made, removed, position, RefreshOutcome.REBUILT, 0)
+
     def take_in(self, gold: GoldTable, changes: TableChanges) -> Refreshed:
         """Apply the changes of silver to the table."""
+        if any(self._lacks_required_at(position) for position in (gold.position, changes.position)):
+            return self.rebuild()
         if self._definition.spec.refresh is Refresh.PARTITION:
             return self._compute_days(gold, changes)
         schema = schema_of(gold.handle)
@@ -238,6 +251,9 @@ class _Step:
             made += self._written(self._sorted(merge.rows(old, concerned)))
             removed += concerned.files
         return self._finish(made, removed, changes.position, RefreshOutcome.MERGED, merge.unfit)
+
+    def _lacks_required_at(self, position: TablePosition | None) -> bool:
+        return position is not None and self.source.lacks_required(pa.schema(Schema.from_json(position.schema)))
 
     def _compute_days(self, gold: GoldTable, changes: TableChanges) -> Refreshed:
         handle, zones = self.source.at(changes.position), self.source.zones

@@ -37,6 +37,25 @@ _UNKNOWN = f"""
     SELECT gamer_id, {PLAYER_KEY} AS key, min(event_date) AS first
     FROM all_player_days {_ASKED} WHERE {PLAYER_DAYS.rows} AND {PLAYER_KEY} IN (SELECT key FROM unknown)
     GROUP BY game_name, gamer_id ORDER BY first, gamer_id"""  # noqa: S608 # constants
+# As the view gold.concurrent_players: of the minutes of a player's sessions, which may overlap, each counts once.
+_PEAKS = f"""
+    minutes AS (
+      SELECT event_date, game_name, gamer_id, date_trunc('minute', began) AS first_minute,
+        date_trunc('minute', ended) + INTERVAL 1 MINUTE AS next_minute
+      FROM all_sessions {_ASKED} WHERE {SESSIONS.rows}),
+    apart AS (
+      SELECT event_date, game_name, next_minute, greatest(first_minute, max(next_minute) OVER (
+        PARTITION BY event_date, game_name, gamer_id ORDER BY first_minute, next_minute
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS first_minute
+      FROM minutes),
+    steps AS (
+      SELECT event_date, game_name, first_minute AS minute, 1 AS step FROM apart WHERE first_minute < next_minute
+      UNION ALL SELECT event_date, game_name, next_minute, -1 FROM apart WHERE first_minute < next_minute),
+    changes AS (SELECT event_date, game_name, minute, sum(step) AS change FROM steps GROUP BY ALL),
+    levels AS (
+      SELECT event_date, game_name, sum(change) OVER (PARTITION BY event_date, game_name ORDER BY minute) AS players
+      FROM changes),
+    peaks AS (SELECT event_date, game_name, max(players) AS peak FROM levels GROUP BY ALL)"""  # noqa: S608 # constants
 _DAILY = f"""
     WITH happened AS (
       SELECT event_date, game_name, sum(events) AS events, sum(purchases) AS purchases,
@@ -45,16 +64,18 @@ _DAILY = f"""
     played AS (
       SELECT event_date, game_name, count(*) AS sessions,
         quantile_cont(epoch(ended - began), [0.5, 0.9, 0.99]) AS seconds
-      FROM all_sessions {_ASKED} WHERE {SESSIONS.rows} GROUP BY ALL)
+      FROM all_sessions {_ASKED} WHERE {SESSIONS.rows} GROUP BY ALL),
+    {_PEAKS}
     SELECT event_date, game_name, events, purchases, bookings, active_players, payers,
       payers / nullif(active_players, 0) AS conversion,
       CAST(bookings AS DOUBLE) / nullif(active_players, 0) AS arpdau,
       CAST(bookings AS DOUBLE) / nullif(payers, 0) AS arppu,
-      coalesce(sessions, 0) AS sessions,
+      coalesce(sessions, 0) AS sessions, coalesce(peak, 0) AS peak_concurrent_players,
       seconds[1] AS session_seconds_p50, seconds[2] AS session_seconds_p90, seconds[3] AS session_seconds_p99,
       begins, ends, time_zone, provisional_until
     FROM happened JOIN asked USING (event_date, game_name) LEFT JOIN played USING (event_date, game_name)
       JOIN {CALENDAR} USING (event_date)
+      LEFT JOIN peaks USING (event_date, game_name)
     """  # noqa: S608 # constants
 _ACTIVITY = f"SELECT activity.*, provisional_until FROM activity JOIN {CALENDAR} USING (event_date)"  # noqa: S608 # constants
 SQL = (*map(changed_sql, (PLAYER_DAYS, SESSIONS, HOURS)), _PLAYED, _UNKNOWN, _DAILY, _ACTIVITY, COHORT_ROWS)

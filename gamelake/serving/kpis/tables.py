@@ -111,6 +111,7 @@ DAILY = KpiTable(
         "arpdau": (_RATIO, "bookings for each player of the day, in US dollars"),
         "arppu": (_RATIO, "bookings for each payer of the day, in US dollars"),
         "sessions": (_COUNT, "different sessions of the day's players"),
+        "peak_concurrent_players": (_COUNT, "most players in sessions at once, in a minute; 0 without sessions"),
         "session_seconds_p50": (_RATIO, "the length that half of the day's sessions do not exceed, in seconds"),
         "session_seconds_p90": (_RATIO, "the length that 90 % of the day's sessions do not exceed, in seconds"),
         "session_seconds_p99": (_RATIO, "the length that 99 % of the day's sessions do not exceed, in seconds"),

@@ -7,7 +7,7 @@ in the zone of the row's game.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from gamelake.contract.metrics import METRICS_FILE, MetricTerm, load_metrics
 from gamelake.contract.money import MONEY_FILE, load_money
 from gamelake.model.errors import QuestionError
 from gamelake.serving.sql.dialects import columns_of, names_in
+from gamelake.serving.sql.funnels import COLUMNS, FUNNELS_FILE, GAME_EVENTS, funnel_sql, load_funnels
 
 _COLUMN = re.compile(r"^-- Column ([a-z][a-z0-9_]*): (.+)$", re.MULTILINE)
 _GRAIN, _FOR_EACH_GAME = "-- Grain: ", "-- For each game:"
@@ -72,14 +73,14 @@ class View:
 
 
 def load_views(folder: Path, games_file: Path) -> tuple[View, ...]:
-    """Load the views under a folder, `<schema>/<view>.sql`, each after those that it reads.
+    """Load the views under a folder, `<schema>/<view>.sql` and its funnels, each after those that it reads.
 
     Args:
         folder: the folder of the views.
         games_file: the games contract; the metrics contract is in the same folder.
 
     Raises:
-        ContractError: one of the contracts is wrong; names file and line.
+        ContractError: one of the contracts or a funnel is wrong; names file and line.
         QuestionError: the first lines of a file are malformed, it refers to an unknown metric or dimension, or views
             read each other in a circle.
     """
@@ -88,6 +89,7 @@ def load_views(folder: Path, games_file: Path) -> tuple[View, ...]:
     days = {_reporting(column): MetricTerm(_REPORTING_DAY, zones.trino_sql(column)) for column in _TIMES}
     terms = {**metrics.terms, **money.terms, **days}
     views = {view.name: view for view in (_load(path, terms) for path in sorted(folder.glob("*/*.sql")))}
+    views |= {view.name: view for view in _funnels(folder / FUNNELS_FILE, games_file, views)}
     ordered: list[View] = []
     while len(ordered) < len(views):
         done = {view.name for view in ordered}
@@ -100,6 +102,15 @@ def load_views(folder: Path, games_file: Path) -> tuple[View, ...]:
 
 def _reporting(column: str) -> str:
     return f"ReportingDate('{column}')"
+
+
+def _funnels(path: Path, games_file: Path, views: Mapping[str, View]) -> Iterator[View]:
+    if not path.exists():
+        return
+    events = frozenset(name for name, _ in views[GAME_EVENTS].columns) if GAME_EVENTS in views else frozenset()
+    for funnel in load_funnels(path, games_file, events):
+        comment = f"{funnel.description} Grain: one row per event_date, game_name, app_version and step."
+        yield View(f"gold.funnel_{funnel.name}", comment, tuple(COLUMNS.items()), funnel_sql(funnel))
 
 
 def _reads(view: View, views: Collection[str]) -> set[str]:

@@ -193,6 +193,50 @@ _STAY = Row(
     ),
 )
 
+_HEALTH = Row(
+    "Are the games healthy?",
+    (
+        TimeSeries(
+            title="Concurrent players",
+            description="Most players in sessions at once, in a minute of the newest day so far, the top ten games.",
+            unit=units.Short,
+            queries=(
+                Query(top(MOST_SERIES, "title", _of_titles("gamelake_kpi_peak_concurrent_players")), "{{title}}"),
+            ),
+        ),
+        TimeSeries(
+            title="Crashes",
+            description="Share of today's sessions with a fatal error, the ten games with the largest share.",
+            unit=units.PercentUnit,
+            queries=(
+                Query(
+                    top(MOST_SERIES, "title", f"1 - {_of_titles('gamelake_kpi_crash_free_sessions_ratio')}"),
+                    "{{title}}",
+                ),
+            ),
+        ),
+        TimeSeries(
+            title="Load time",
+            description=(
+                "90th percentile of today's load times, of the event, platform and version with the most; the ten "
+                "slowest games."
+            ),
+            unit=units.Seconds,
+            queries=(Query(top(MOST_SERIES, "title", _of_titles("gamelake_kpi_load_seconds")), "{{title}}"),),
+        ),
+        TimeSeries(
+            title="Unusual sources",
+            description=(
+                "Sources of currencies and items that gave more than three times their baseline today; see the runbook "
+                "EconomySourceUnusual."
+            ),
+            unit=units.Short,
+            queries=(Query(top(MOST_SERIES, "title", _of_titles("gamelake_kpi_unusual_sources")), "{{title}}"),),
+            thresholds=Thresholds(1, 1),
+        ),
+    ),
+)
+
 _TRUST = Row(
     "Are the figures complete?",
     (
@@ -255,7 +299,7 @@ _TRUST = Row(
 KPIS = Page(
     uid="gamelake-kpis",
     title="Game KPIs",
-    description="Players, bookings, retention and sessions of each game, from the tables gold/kpi_*.",
+    description="Players, bookings, retention, sessions and health of each game, from gold.",
     variables=(Variable.TITLE,),
-    rows=(_TODAY, _NOW, _STAY, _TRUST),
+    rows=(_TODAY, _NOW, _STAY, _HEALTH, _TRUST),
 )

@@ -1,16 +1,18 @@
 """A day of a game of any events, and what each path of the platform says of it."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
+from deltalake import write_deltalake
 from hypothesis import strategies as st
 
 from gamelake.contract.games import GameSpec
 from gamelake.delta.listing import table_names
+from gamelake.layers.silver import EVENT_DATE
 from gamelake.model.naming import SILVER_EVENTS, game_table
 from gamelake.objects.store import Location, Store
 from gamelake.serving.gold.contract import load_gold
@@ -66,7 +68,10 @@ class Day:
         silver = Silver(self.lake)
         silver.append(self.events)
         store = Store(silver.location)
-        shutil.copytree(self.lake / SILVER_EVENTS, self.lake / game_table(GAME.name))
+        rows = silver.table(SILVER_EVENTS)
+        # The game's messages can have an error, which these events have not.
+        rows = rows.append_column("error", pa.nulls(len(rows), pa.struct([("fatal", pa.bool_())])))
+        write_deltalake(self.lake / game_table(GAME.name), rows, partition_by=[EVENT_DATE])
         for table in GoldTables(store, CONTRACT).now():
             refreshed = attempt(table)
             assert isinstance(refreshed, Refreshed), refreshed.reason

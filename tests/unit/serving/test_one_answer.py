@@ -39,7 +39,9 @@ def grain_and_metrics(path: Path) -> tuple[Sequence[str], Mapping[str, str]]:
     return [name for name in columns if name not in metrics and name in re.split(r"\W", grain)], metrics
 
 
-VIEWS = {f"gold.{path.stem}": grain_and_metrics(path) for path in Path("sql/views/gold").glob("*.sql")}
+VIEWS = {
+    f"gold.{path.stem}": found for path in Path("sql/views/gold").glob("*.sql") if (found := grain_and_metrics(path))[1]
+}
 PATHS = {
     "gold.players_per_day": "SELECT players, payers, sessions, purchases, bookings FROM gold.players_per_day",
     "gold.versions_per_day": "SELECT players, payers, sessions, bookings FROM gold.versions_per_day",

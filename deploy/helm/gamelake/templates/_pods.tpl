@@ -177,6 +177,7 @@ certificates when they start. Without a cluster (helm template) the content is u
 {{- range $path, $_ := .root.Files.Glob "files/views/*/*.sql" }}
     - {key: {{ base (dir $path) }}.{{ base $path }}, path: {{ base (dir $path) }}/{{ base $path }}}
 {{- end }}
+    - {key: funnels.yaml, path: funnels.yaml}
 {{- end }}
 {{- if eq .name "portal" }}
 {{- range list "questions" "dashboards" "runbooks" }}
