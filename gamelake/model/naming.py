@@ -26,6 +26,8 @@ NO_AGGREGATES = frozenset(
         "gold/live_ops_player_state",
         "gold/live_ops_minutes",
         "gold/live_ops_signals",
+        "gold/experiment_exposures",
+        "gold/experiment_statistics",
         "gold/kpi_players",
         "gold/kpi_player_sets",
         "gold/kpi_daily",
