@@ -27,6 +27,7 @@ NO_AGGREGATES = frozenset(
         "gold/live_ops_minutes",
         "gold/live_ops_signals",
         "gold/experiment_exposures",
+        "gold/experiment_results",
         "gold/experiment_statistics",
         "gold/kpi_players",
         "gold/kpi_player_sets",

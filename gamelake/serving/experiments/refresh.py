@@ -1,4 +1,4 @@
-"""Brings the tables of experiments up to date: exposures by changed days, statistics by changed experiments.
+"""Brings the tables of experiments up to date: exposures by changed days, the others by changed experiments.
 
 The statistics of an experiment are computed again if its exposures, its days in gold's player days, or its declaration
 have changed. They read the experiment's own days, at most 92, and the 14 days before, so that the cost doesn't grow
@@ -40,7 +40,8 @@ from gamelake.scans.datasets import dataset, missing_files
 from gamelake.scans.sql_engine import Engine, engine, without_zones
 from gamelake.serving.experiments.exposures import Exposures
 from gamelake.serving.experiments.statements import DAYS_BEFORE, statistics_sql
-from gamelake.serving.experiments.tables import STATISTICS, exposure_table
+from gamelake.serving.experiments.tables import RESULTS, STATISTICS, exposure_table
+from gamelake.serving.experiments.verdicts import results
 from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.definition import AggregateDefinition, define
 from gamelake.serving.gold.runs import runs_of
@@ -49,6 +50,8 @@ from gamelake.serving.kpis.table_files import GENERATION_NOTE, TableFilesOf
 log = event_logger(__name__)
 
 _ATTEMPTS = 10
+# Increase this if results must be computed again for another reason than new columns or SQL.
+_REVISION = 1
 _STATES_NOTE = "gamelake.states"
 _EXPOSURE_KEYS = ("event_date", "game", "experiment", "variant", "gamer_id", "exposed_at")
 
@@ -125,6 +128,7 @@ class ExperimentRefresh:
         progress: is called after each experiment.
         exposures: the table of exposures.
         statistics: the table of statistics.
+        results: the table of results; its commits precede those of the statistics, which have the states.
     """
 
     store: Store
@@ -133,6 +137,7 @@ class ExperimentRefresh:
     progress: Callable[[], None] = lambda: None
     exposures: Exposures = field(init=False)
     statistics: TableFilesOf = field(init=False)
+    results: TableFilesOf = field(init=False)
 
     def __post_init__(self) -> None:
         """Open nothing yet."""
@@ -141,9 +146,10 @@ class ExperimentRefresh:
         table = TableFilesOf(self.store, exposure_table({name: name.replace("_", " ") for name in meanings}))
         self.exposures = Exposures(table, definition)
         self.statistics = TableFilesOf(self.store, STATISTICS)
+        self.results = TableFilesOf(self.store, RESULTS)
 
     def __call__(self) -> ExperimentsRefreshed:
-        """Refresh both tables.
+        """Refresh the tables.
 
         Raises:
             StoreError: another writer committed first at every attempt.
@@ -161,16 +167,10 @@ class ExperimentRefresh:
         return msgspec.structs.replace(done, days=days)
 
     def _refresh_statistics(self, sql: Engine) -> ExperimentsRefreshed:
-        table = self.statistics
-        table.open()
-        notes = table.notes()
-        states = dict[str, str]()
-        if notes.get(GENERATION_NOTE) == _FINGERPRINT:
-            states = msgspec.json.decode(notes[_STATES_NOTE], type=dict[str, str])
-        else:
-            table.make_void()
+        states = self._open()
         failed = [each.name for each in self.contracts.experiments if each.game in self.exposures.failed]
-        written, removed, computed = list[DataFile](), list[FileEntry](), list[str]()
+        written: dict[str, list[DataFile]] = {table.path: [] for table in self._computed}
+        computed = list[str]()
         for experiment in self._begun(failed):
             try:
                 step = _Statistics(self, experiment, sql)
@@ -188,15 +188,39 @@ class ExperimentRefresh:
                     action="keeps the experiment's former statistics; the next run tries again",
                 )
                 continue
-            written += files
-            removed += [file for file in table.files if file.partition["experiment"] == experiment.name]
+            for path, file in files.items():
+                written[path].append(file)
             states[experiment.name] = state
             computed.append(experiment.name)
             self.progress()
         if computed:
-            encoded = msgspec.json.encode(states).decode()
-            table.commit(written, removed, {GENERATION_NOTE: _FINGERPRINT, _STATES_NOTE: encoded})
+            self._commit(written, computed, states)
         return ExperimentsRefreshed(experiments=tuple(computed), failed=tuple(failed))
+
+    @property
+    def _computed(self) -> tuple[TableFilesOf, TableFilesOf]:
+        """The tables that follow from exposures, in the order of their commits."""
+        return self.results, self.statistics
+
+    def _open(self) -> dict[str, str]:
+        """Open the tables, and return the state that each experiment was computed from."""
+        for table in self._computed:
+            table.open()
+        notes = [table.notes() for table in self._computed]
+        if all(each.get(GENERATION_NOTE) == _FINGERPRINT for each in notes):
+            return msgspec.json.decode(notes[-1][_STATES_NOTE], type=dict[str, str])
+        for table in self._computed:
+            table.make_void()
+        return {}
+
+    def _commit(
+        self, written: Mapping[str, list[DataFile]], experiments: Sequence[str], states: Mapping[str, str]
+    ) -> None:
+        """Commit the tables; the last one has the states, so that a fault in between computes the experiments again."""
+        notes = {GENERATION_NOTE: _FINGERPRINT, _STATES_NOTE: msgspec.json.encode(states).decode()}
+        for table in self._computed:
+            removed = [file for file in table.files if file.partition["experiment"] in experiments]
+            table.commit(written[table.path], removed, notes)
 
     def _begun(self, failed: Sequence[str]) -> list[ExperimentSpec]:
         today = self.today()
@@ -245,8 +269,11 @@ class _Statistics:
         text = repr([msgspec.json.encode(self.experiment), str(self._last), paths])
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def compute(self) -> list[DataFile]:
-        """Compute the statistics of all metrics, and write them as a file that no commit names yet.
+    def compute(self) -> dict[str, DataFile]:
+        """Compute the statistics and the results of all metrics, and write them as files that no commit names yet.
+
+        Returns:
+            One file by the path of its table.
 
         Raises:
             FileNotFoundError: a file of gold is deleted already.
@@ -257,9 +284,12 @@ class _Statistics:
         self._give_player_days(columns)
         parts = [self._rows(metric, used[metric]) for metric in experiment.metrics]
         rows = pa.concat_tables(parts)
-        stored = pa.schema([each for each in STATISTICS.schema if each.name not in STATISTICS.partition_by])
         partition = {"game": experiment.game, "experiment": experiment.name}
-        return [self.job.statistics.write(rows.select(stored.names).cast(stored), partition)]
+        stored = pa.schema([each for each in STATISTICS.schema if each.name not in STATISTICS.partition_by])
+        return {
+            RESULTS.path: self.job.results.write(results(experiment, rows), partition),
+            STATISTICS.path: self.job.statistics.write(rows.select(stored.names).cast(stored), partition),
+        }
 
     def _rows(self, metric: str, outcome: Outcome) -> pa.Table:
         return self.sql.table(statistics_sql(self.experiment, metric, outcome, self._last))
@@ -294,7 +324,8 @@ def _fingerprint() -> str:
         ExperimentSpec,
     )
     text = [statistics_sql(example, "m", Outcome("c", is_share=share), date.max) for share in (False, True)]
-    return hashlib.sha256(repr([text, STATISTICS.schema.to_string()]).encode()).hexdigest()[:16]
+    schemas = [table.schema.to_string() for table in (STATISTICS, RESULTS)]
+    return hashlib.sha256(repr([_REVISION, text, schemas]).encode()).hexdigest()[:16]
 
 
 _FINGERPRINT = _fingerprint()

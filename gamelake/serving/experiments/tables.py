@@ -33,6 +33,38 @@ STATISTICS = KpiTable(
     partition_by=("game", "experiment"),
 )
 
+RESULTS = KpiTable(
+    "experiment_results",
+    "A variant compared with the control, on each day. Intervals and p-values are corrected for all comparisons.",
+    ("game", "experiment", "event_date", "metric", "variant"),
+    {
+        "game": _GAME,
+        "experiment": _EXPERIMENT,
+        "event_date": (_DAY, "the last day that counts, in UTC"),
+        "metric": (_TEXT, "the metric's name in contracts/metrics.yaml"),
+        "variant": (_TEXT, "the variant that is compared with the control"),
+        "role": (_TEXT, "primary or guardrail"),
+        "verdict": (_TEXT, "higher, lower, harmed (a guardrail), undecided, or sample_ratio_mismatch"),
+        "players": (_COUNT, "players of the variant"),
+        "control_players": (_COUNT, "players of the control"),
+        "mean": (_NUMBER, "mean value of a player of the variant"),
+        "control_mean": (_NUMBER, "mean value of a player of the control"),
+        "difference": (_NUMBER, "difference of the means, adjusted for the values before the exposure (CUPED)"),
+        "lift": (_NUMBER, "difference for each unit of control_mean"),
+        "low": (_NUMBER, "lower end of the difference's interval, which holds on all days together"),
+        "high": (_NUMBER, "upper end of this interval"),
+        "p_value": (_NUMBER, "p-value that holds on all days together"),
+        "final_low": (_NUMBER, "lower end of the narrower interval, which holds once, on a planned last day"),
+        "final_high": (_NUMBER, "upper end of this interval"),
+        "final_p_value": (_NUMBER, "p-value of one verdict, on a planned last day"),
+        "detectable": (_NUMBER, "the difference that one verdict finds with a probability of 80 %"),
+        "variance_left": (_NUMBER, "share of the variance that the adjustment leaves"),
+        "sample_ratio_p": (_NUMBER, "probability of numbers of players that differ this much from the shares"),
+        "excluded": (_COUNT, "players who met more than one variant, and count in none"),
+    },
+    partition_by=("game", "experiment"),
+)
+
 
 def exposure_table(columns: Mapping[str, str]) -> KpiTable:
     """Return the table of exposures.

@@ -154,3 +154,56 @@ def test_a_changed_experiment_is_computed_again(lake: ExperimentLake) -> None:
     lake.run()
 
     assert lake.last("bookings")[SHOP] == (2, 7, 49)
+
+
+def played(draw: random.Random, number: int, variant: str, amount: float) -> list[GameEvent]:
+    """A player's exposure, purchases and sessions."""
+    gamer = f"{variant}-{number}"
+    starts = [GameEvent(hours=24 * day + 5, gamer=gamer, name="session_start") for day in range(draw.randrange(3))]
+    return [exposure(1, gamer, variant), purchase(2, gamer, amount + draw.random()), *starts]
+
+
+def verdicts(lake: ExperimentLake) -> dict[str, str]:
+    """The verdict on each metric on the last day."""
+    rows = sorted(lake.rows("results"), key=lambda row: str(row["event_date"]))
+    return {row["metric"]: row["verdict"] for row in rows}
+
+
+def test_a_planted_effect_becomes_a_verdict_and_metrics_without_one_stay_undecided(lake: ExperimentLake) -> None:
+    draw = random.Random(3)
+    players = [(number, variant, amount) for number in range(150) for variant, amount in ((CONTROL, 1), (SHOP, 2))]
+
+    lake.take(*(event for player in players for event in played(draw, *player)))
+
+    assert verdicts(lake) == {"bookings": "higher", "payers": "undecided", "sessions_begun": "undecided"}
+    newest = max(lake.rows("results"), key=lambda row: (str(row["event_date"]), row["metric"] == "bookings"))
+    assert newest["low"] < 1 < newest["high"]
+    assert (newest["players"], newest["control_players"], newest["role"]) == (150, 150, "primary")
+    assert newest["sample_ratio_p"] == 1
+
+
+def test_a_guardrail_that_falls_is_harmed(lake: ExperimentLake) -> None:
+    more = [
+        GameEvent(hours=3 + hour, gamer=f"c{n}", name="session_start") for n in range(150) for hour in range(1 + n % 5)
+    ]
+    exposures = [exposure(1, f"{variant[0]}{n}", variant) for n in range(150) for variant in (CONTROL, SHOP)]
+
+    lake.take(*exposures, *more)
+
+    assert verdicts(lake)["sessions_begun"] == "harmed"
+
+
+def test_numbers_of_players_that_dont_fit_the_shares_are_no_verdict(lake: ExperimentLake) -> None:
+    draw = random.Random(3)
+    players = [(number, SHOP, 2) for number in range(150)] + [(number, CONTROL, 1) for number in range(90)]
+
+    lake.take(*(event for player in players for event in played(draw, *player)))
+
+    assert set(verdicts(lake).values()) == {"sample_ratio_mismatch"}
+
+
+def test_days_without_players_have_no_verdict(lake: ExperimentLake) -> None:
+    lake.take(exposure(2, "anna", SHOP))
+
+    assert {row["p_value"] for row in lake.rows("results")} == {None}
+    assert {row["verdict"] for row in lake.rows("results")} == {"undecided"}
