@@ -143,6 +143,13 @@ def test_a_game_without_the_column_of_exposures_has_none(tmp_path: Path) -> None
     assert lake.last("bookings", "other") == {CONTROL: (0, 0, 0), SHOP: (0, 0, 0)}
 
 
+def test_an_experiment_without_exposures_has_tables_that_queries_can_read(lake: ExperimentLake) -> None:
+    lake.take(purchase(3, "anna", 7))
+
+    assert lake.rows("exposures") == []
+    assert {row["players"] for row in lake.rows("results")} == {0}
+
+
 def test_a_changed_experiment_is_computed_again(lake: ExperimentLake) -> None:
     lake.take(exposure(-20, "anna", SHOP), purchase(3, "anna", 7), exposure(2, "ben", SHOP))
     assert lake.last("bookings")[SHOP] == (1, 0, 0)
