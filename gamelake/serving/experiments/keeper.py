@@ -1,4 +1,4 @@
-"""Keeps the tables of experiments up to date after each run of gold; no fault here delays a table of gold."""
+"""Keeps the tables of experiments up to date after runs of gold; no fault here stops a table of gold."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,33 +16,45 @@ from gamelake.serving.gold.runner import FailedRefresh
 log = event_logger(__name__)
 
 _INTERVAL = timedelta(minutes=1)
+# For each second of a refresh, so that gold's job spends at most a tenth of its time on experiments.
+_PAUSE = 9.0
 
 
 @dataclass(slots=True)
 class ExperimentKeeper:
     """Refreshes the tables of experiments, at most once a minute. Reads the experiments again if their file changes.
 
+    Gold's job waits for a refresh. So the next one begins at the earliest after nine times the duration of this one.
+
     Attributes:
         store: the lakehouse.
         games_file: the games contract; the experiments are in the same folder.
         progress: is called after each experiment.
         interval: the shortest time between two refreshes.
+        pause: the shortest time between two refreshes, in durations of the first one.
     """
 
     store: Store
     games_file: Path
     progress: Callable[[], None] = lambda: None
     interval: timedelta = _INTERVAL
+    pause: float = _PAUSE
     _text: bytes | None = None
     _refresh: ExperimentRefresh | None = None
     _next: float = field(default=0.0)
 
     def __call__(self) -> Sequence[FailedRefresh]:
         """Refresh, if the interval is over; return what has failed."""
-        now = time.monotonic()
-        if now < self._next:
+        started = time.monotonic()
+        if started < self._next:
             return []
-        self._next = now + self.interval.total_seconds()
+        try:
+            return self._refreshed()
+        finally:
+            ended = time.monotonic()
+            self._next = ended + max(self.interval.total_seconds(), self.pause * (ended - started))
+
+    def _refreshed(self) -> Sequence[FailedRefresh]:
         try:
             self._load()
             if self._refresh is None:

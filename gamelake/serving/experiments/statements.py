@@ -71,16 +71,19 @@ def statistics_sql(experiment: ExperimentSpec, metric: str, outcome: Outcome, la
           WHERE met = 1 AND event_date BETWEEN first_day - {DAYS_BEFORE} AND first_day - 1
           GROUP BY gamer_id),
         players AS (
-          SELECT gamer_id, variant, first_day, after, {value.format("coalesce(before, 0)")} AS before
+          SELECT gamer_id, row_number() OVER () AS number, variant, first_day, after,
+            {value.format("coalesce(before, 0)")} AS before
           FROM seen LEFT JOIN past USING (gamer_id) WHERE met = 1),
         happened AS (
-          SELECT gamer_id, variant, before, first_day AS event_date, after AS added FROM players
+          SELECT number, variant, before, first_day AS event_date, after AS added FROM players
           UNION ALL
-          SELECT gamer_id, variant, before, event_date, coalesce(sum({column}), 0)
+          SELECT number, variant, before, event_date, coalesce({column}, 0)
           FROM player_days JOIN players USING (gamer_id)
-          WHERE event_date > first_day AND event_date <= {end} GROUP BY ALL),
+          WHERE event_date > first_day AND event_date <= {end} AND {column} <> 0),
         cumulated AS (
-          SELECT *, sum(added) OVER (PARTITION BY gamer_id ORDER BY event_date) AS reached FROM happened),
+          SELECT *, sum(added) OVER (
+            PARTITION BY number ORDER BY event_date ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS reached
+          FROM happened),
         valued AS (
           SELECT variant, event_date, before, {value.format("reached")} AS now,
             {value.format("(reached - added)")} AS earlier

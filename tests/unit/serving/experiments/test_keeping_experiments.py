@@ -15,7 +15,7 @@ def keeper(tmp_path: Path) -> ExperimentKeeper:
     for name in ("games.yaml", "metrics.yaml", "experiments.yaml"):
         shutil.copy(Path("contracts") / name, tmp_path / name)
     store = Store(Location(uri=f"file://{tmp_path / 'lake'}"))
-    return ExperimentKeeper(store, tmp_path / "games.yaml", interval=timedelta(0))
+    return ExperimentKeeper(store, tmp_path / "games.yaml", interval=timedelta(0), pause=0)
 
 
 def test_an_error_in_the_file_is_reported_until_it_is_corrected(keeper: ExperimentKeeper) -> None:
@@ -33,6 +33,15 @@ def test_an_error_in_the_file_is_reported_until_it_is_corrected(keeper: Experime
 
 def test_no_file_means_no_experiments(keeper: ExperimentKeeper) -> None:
     keeper.games_file.with_name("experiments.yaml").unlink()
+
+    assert keeper() == []
+
+
+def test_a_long_refresh_is_followed_by_a_longer_pause(keeper: ExperimentKeeper) -> None:
+    keeper.pause = 1e6
+    assert keeper() == []
+
+    keeper.games_file.with_name("experiments.yaml").write_text("nonsense: 1")
 
     assert keeper() == []
 
