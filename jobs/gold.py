@@ -1,4 +1,4 @@
-"""Keeps the gold tables up to date, one Spark job per run, whose rows are tables; then the KPIs from them.
+"""Keeps the gold tables up to date, one Spark job per run, whose rows are tables; then KPIs and experiments from them.
 
 Which aggregates there are stands in the games contract. Settings come from GAMELAKE_* variables (docs/settings.md).
 SIGTERM ends it after the current run.
@@ -27,6 +27,7 @@ from gamelake.observability.metrics import gold as telemetry
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
 from gamelake.observability.metrics.kpis import KpiTelemetry
 from gamelake.program import FAILED, OK, run, stop_event
+from gamelake.serving.experiments.keeper import ExperimentKeeper
 from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.refresh import GoldRefresh
 from gamelake.serving.gold.runner import FailedRefresh, GoldRunner, GoldTables, Result, attempt
@@ -110,7 +111,8 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
         keeper = KpiKeeper(kpis, KpiReporter(kpi_telemetry, kpis), job_lineage, kind)
         figures = GameFiguresReporter(Store(location), {each.name: each.game_name for each in games}, kpi_telemetry)
         observers = (RefreshReporter(gold_telemetry), GoldLineage(job_lineage, kind), figures)
-        yield GoldRunner(tables, partial(in_tasks, spark), observers, keeper)
+        experiments = ExperimentKeeper(Store(location), settings.games_file, gold_telemetry.mark_alive)
+        yield GoldRunner(tables, partial(in_tasks, spark), observers, lambda: [*keeper(), *experiments()])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gamelake.command import command_parser
 from gamelake.contract.access import load_access
+from gamelake.contract.experiments import EXPERIMENTS_FILE, load_experiments
 from gamelake.contract.games import load_games
 from gamelake.contract.located_yaml import load_located, raise_first
 from gamelake.contract.metrics import METRICS_FILE, load_metrics
@@ -93,6 +94,9 @@ def _checks(root: Path) -> Iterator[Callable[[], object]]:
     yield lambda: load_access(contracts / "access.yaml", load_games(games))
     yield partial(load_money, contracts / "money.yaml")
     yield partial(_check_rates, contracts / "rates.csv")
+    yield lambda: load_experiments(
+        contracts / EXPERIMENTS_FILE, load_games(games), load_metrics(contracts / METRICS_FILE)
+    )
     yield partial(load_schedule, contracts / "schedule.yaml")
     yield partial(load_schedule, contracts / "validation_schedule.yaml")
     yield partial(load_rules, root / "quality/rules")

@@ -161,6 +161,7 @@ class AccessRules:
         for layer in role.reads:
             shared = (name for column in GameColumn for name in self._shared_tables(layer, column))
             readable |= {f"{layer}.{name}" for name in (*self._own_tables(layer, games), *shared)}
+        readable |= set(self.access.tables_of_no_game)
         complete = []
         for view in self.views:
             # A view that is put together from each game's table needs a right to all of them.

@@ -6,6 +6,7 @@ It knows HTTP and the gateway's API; nothing of the server's code, of Kafka, or 
 from .batches import BatchOutcome, ClientStats, EventFormat, EventGroup, Refusal, Rejection
 from .client import Client
 from .errors import BufferFileError, BufferFullError, ClosedError, SdkError
+from .experiments import Experiment
 from .options import Backoff, BatchLimits, BufferLimits, Compression, Options, Overflow
 from .transport import Credentials, HttpTransport, Reply, Transport, UnreachableError
 
@@ -23,6 +24,7 @@ __all__ = [
     "Credentials",
     "EventFormat",
     "EventGroup",
+    "Experiment",
     "HttpTransport",
     "Options",
     "Overflow",

@@ -1,9 +1,11 @@
 """The known play as the tables of a lakehouse: silver as the fan-out writes it, gold by the job that makes it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 from deltalake import write_deltalake
 
@@ -13,6 +15,7 @@ from gamelake.layers.bronze import BRONZE_SCHEMA
 from gamelake.layers.dead_letters import dead_letter_schema
 from gamelake.layers.silver import COMMON_SCHEMA, EVENT_DATE
 from gamelake.objects.store import Location, Store
+from gamelake.serving.experiments.refresh import ExperimentRefresh, load_contracts
 from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.runner import FailedRefresh, GoldTables, attempt
 from gamelake.serving.kpis.refresh import KpiRefresh
@@ -20,7 +23,7 @@ from gamelake.serving.money.rates import import_rates
 from gamelake.serving.money.store_reports import create_table, import_report
 from tests.answers.figures import FIGURES
 from tests.answers.of_money import RATES, google_play_report
-from tests.answers.of_one_game import DEAD_LETTERS
+from tests.answers.of_one_game import DEAD_LETTERS, EXPERIMENT, EXPERIMENT_START, variant_of
 from tests.answers.play import GAMES, TODAY, WITHOUT_RESOURCES, Event
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +37,7 @@ GAME_SCHEMA = pa.schema(
         pa.field("level", pa.int64()),
         pa.field("purchase", pa.struct([pa.field("product_id", pa.string()), pa.field("quantity", pa.int64())])),
         pa.field("experiment_ids", pa.list_(pa.field("element", pa.string()))),
+        pa.field("exposure", pa.struct([pa.field("experiment", pa.string()), pa.field("variant", pa.string())])),
         pa.field("error", pa.struct([pa.field("code", pa.string()), pa.field("fatal", pa.bool_())])),
         pa.field("load_ms", pa.int64()),
         pa.field(
@@ -63,6 +67,17 @@ def make_lakehouse(location: Location) -> None:
     failed = [each.reason for each in results if isinstance(each, FailedRefresh)]
     assert not failed, failed
     assert KpiRefresh(Store(location), now=lambda: datetime.combine(TODAY, time(12), UTC))().failed == ()
+    _make_experiments(location)
+
+
+def _make_experiments(location: Location) -> None:
+    """Write the tables of the game's experiment, as if it had begun in the play."""
+    contracts = load_contracts(ROOT / "contracts/games.yaml")
+    assert contracts is not None
+    [experiment] = (each for each in contracts.experiments if each.name == EXPERIMENT)
+    experiment = msgspec.structs.replace(experiment, start=EXPERIMENT_START)
+    contracts = replace(contracts, experiments=[experiment])
+    assert ExperimentRefresh(Store(location), contracts, today=lambda: TODAY)().failed == ()
 
 
 def _tables() -> Iterable[tuple[str, pa.Table, str]]:
@@ -87,6 +102,8 @@ def row_of(event: Event) -> dict[str, object]:
     row[EVENT_DATE] = event.day
     if event.product_id is not None:
         row["purchase"] = {"product_id": event.product_id, "quantity": event.quantity}
+    if (variant := variant_of(event)) is not None:
+        row["exposure"] = {"experiment": EXPERIMENT, "variant": variant}
     if event.fatal is not None:
         row["error"] = {"code": "broken", "fatal": event.fatal}
     if event.resource is not None:

@@ -21,6 +21,51 @@ DEAD_LETTERS = [
     )
 ]
 
+EXPERIMENT, EXPERIMENT_START = "kart_new_offer", ago(20)
+
+
+def variant_of(event: Event) -> str | None:
+    """Return the variant that an event exposes its player to."""
+    if event.game_name != ONE_GAME or event.event_name != "session_start" or event.experiment_ids is None:
+        return None
+    return "offer_b" if "offer_b" in event.experiment_ids else "control"
+
+
+def _exposures() -> list[tuple[str, Event]]:
+    """Return the variant and the event of each exposure, in order of time."""
+    events = sorted(FIGURES.one_game, key=lambda event: event.event_time)
+    exposed = [(variant_of(event), event) for event in events if event.day >= EXPERIMENT_START]
+    return [(variant, event) for variant, event in exposed if variant is not None]
+
+
+def experiment_exposures() -> Rows:
+    rows = []
+    for variant, pairs in sorted(grouped(_exposures(), lambda pair: pair[0]).items()):
+        days = [event.day for _, event in pairs]
+        players = len({event.gamer_id for _, event in pairs})
+        rows.append(("kart_rumble", EXPERIMENT, variant, players, min(days), max(days)))
+    return rows
+
+
+def experiment_results() -> Rows:
+    first: dict[str, tuple[str, datetime]] = {}
+    for variant, event in _exposures():
+        first.setdefault(event.gamer_id, (variant, event.event_time))
+    values: dict[str, dict[str, list[float]]] = {"bookings": {}, "sessions_begun": {}}
+    for gamer, (variant, exposed) in first.items():
+        later = [event for event in FIGURES.one_game if event.gamer_id == gamer and event.event_time > exposed]
+        values["bookings"].setdefault(variant, []).append(sum(event.paid for event in later))
+        begun = sum(event.event_name == "session_start" for event in later)
+        values["sessions_begun"].setdefault(variant, []).append(begun)
+    rows = []
+    for metric, by_variant in values.items():
+        control, offer = by_variant["control"], by_variant["offer_b"]
+        role = "primary" if metric == "bookings" else "guardrail"
+        means = (share(sum(each), len(each)) for each in (offer, control))
+        numbers = (len(offer), len(control), *means)
+        rows.append(("kart_rumble", EXPERIMENT, "offer_b", metric, role, "undecided", *numbers))
+    return rows
+
 
 def _players(events: list[Event], name: str) -> int:
     return len({event.gamer_id for event in events if event.event_name == name})
@@ -127,7 +172,8 @@ def dead_letters_by_reason() -> Rows:
 OF_ONE_GAME: Mapping[str, Callable[[], Rows]] = {
     answer.__name__: answer
     for answer in (
-        dead_letters_by_reason, one_game_best_players, one_game_day, one_game_device_clocks, one_game_errors,
+        dead_letters_by_reason, experiment_exposures, experiment_results, one_game_best_players, one_game_day,
+        one_game_device_clocks, one_game_errors,
         one_game_level_funnel, one_game_offer_test, one_game_products,
     )
 }  # fmt: skip

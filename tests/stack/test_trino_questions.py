@@ -106,6 +106,9 @@ def test_the_pipelines_own_tables_answer_every_question(stack: Stack) -> None:
     bought = an_event(event_name="purchase", session_id="s-1", event_params=params, **more)
     Game.of("kart_rumble").post_until_taken([an_event(), bought])
     fill(OWN_TABLES, "Kart Rumble")
+    for table in ("gold.experiment_exposures", "gold.experiment_results"):
+        # Once a minute, and the sample experiments may be over.
+        await_answer(ENGINEER, f"SELECT count(*) FROM {table}", timeout=180)  # noqa: S608 # names of our own
     await_answer(ENGINEER, "SELECT 1 FROM silver.kart_rumble_events WHERE error IS NULL LIMIT 1", timeout=120)
     asked = [question for name, question in QUESTIONS.items() if name not in ABOUT_AN_EARLIER_TIME]
 

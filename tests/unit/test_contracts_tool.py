@@ -46,6 +46,12 @@ def test_what_the_repository_declares_is_right() -> None:
         ("sql/views/gold/players.sql", "Metric('events')", "Metric('event')", "the contract has no Metric('event')"),
         ("sql/dbt/macros/metrics.sql", "{#-", "\n{#-", "run 'python -m tools.contracts --write'"),
         ("quality/rules/all_games.yaml", "severity: ", "sevrity: ", "unknown key 'sevrity'"),
+        (
+            "contracts/experiments.yaml",
+            "primary: bookings",
+            "primary: revenue",
+            "'revenue' is not a metric of players' days",
+        ),
         ("contracts/access.yaml", "users:", "user:", "unknown key 'user'"),
         ("contracts/schedule.yaml", "tasks:", "task:", "unknown key 'task'"),
     ],

@@ -37,6 +37,8 @@ _CHANGES = np.array([each[2] for each in reference_data.RESOURCES], dtype=np.int
 _CONNECTIONS = np.array(reference_data.CONNECTIONS, dtype=np.int32)
 _PRICE_CENTS = np.array(reference_data.PRICE_CENTS, dtype=np.int64)
 _EXPERIMENTS = pa.array(reference_data.EXPERIMENT_SETS, pa.list_(pa.string()))
+_FOURTHS = 4
+_NOT_EXPOSED: tuple[None, Sequence[None]] = (None, (None,) * _FOURTHS)
 _ATTRIBUTES = pa.array(reference_data.ATTRIBUTE_SETS, pa.map_(pa.string(), pa.string()))
 
 
@@ -190,6 +192,25 @@ def _experiments(context: EventContext) -> pa.Array:
     return _take(_EXPERIMENTS, context.population.experiments[context.events.player])
 
 
+def _exposed(context: EventContext) -> npt.NDArray[np.bool_]:
+    return context.population.experiments[context.events.player] > 0
+
+
+def _experiment(context: EventContext) -> pa.Array:
+    """Return the experiment of each event's game; null for players who are in no experiment."""
+    titles = context.titles.game_names.to_pylist()
+    names = pa.array([reference_data.EXPOSURES.get(title, _NOT_EXPOSED)[0] for title in titles], pa.string())
+    return names.take(pa.array(context.events.game, mask=~_exposed(context)))
+
+
+def _variant(context: EventContext) -> pa.Array:
+    """Return the player's variant in the experiment of each event's game."""
+    titles = context.titles.game_names.to_pylist()
+    variants = [each for title in titles for each in reference_data.EXPOSURES.get(title, _NOT_EXPOSED)[1]]
+    numbers = context.events.game.astype(np.int64) * _FOURTHS + context.events.player % _FOURTHS
+    return pa.array(variants, pa.string()).take(pa.array(numbers, mask=~_exposed(context)))
+
+
 def _response_ms(context: EventContext) -> pa.Array:
     from_network = np.isin(context.events.error, [0, reference_data.ERRORS.index("store_unavailable")])
     return _only(context.events.response_ms, from_network)
@@ -234,10 +255,9 @@ RESOURCE_FIELDS: Mapping[str, ColumnMaker] = {
     "reason": lambda context: _take(_REASONS, _resource(context)),
 }
 
-# Those of experiments in contracts/experiments.yaml; the simulator has none.
 EXPOSURE_FIELDS: Mapping[str, ColumnMaker] = {
-    "experiment": lambda context: pa.nulls(len(context.events), pa.string()),
-    "variant": lambda context: pa.nulls(len(context.events), pa.string()),
+    "experiment": _experiment,
+    "variant": _variant,
 }
 
 INSTALL_FIELDS: Mapping[str, ColumnMaker] = {
@@ -272,6 +292,6 @@ _MESSAGES: Mapping[str, tuple[Mapping[str, ColumnMaker], Sequence[EventKind]]] =
     "error": (ERROR_FIELDS, (EventKind.ERROR,)),
     "ad": (AD_FIELDS, (EventKind.AD_VIEWED,)),
     "resource": (RESOURCE_FIELDS, (EventKind.LEVEL_STARTED, EventKind.LEVEL_COMPLETED, EventKind.PURCHASE)),
-    "exposure": (EXPOSURE_FIELDS, ()),
+    "exposure": (EXPOSURE_FIELDS, (EventKind.SESSION_START,)),
     "install": (INSTALL_FIELDS, (EventKind.SESSION_START,)),
 }

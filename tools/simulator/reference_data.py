@@ -20,6 +20,11 @@ RELEASES = ("4.0.0", "4.1.0", "4.1.2", "4.2.0", "4.3.0", "4.3.1", "4.4.0", "5.0.
 
 EXPERIMENT_SETS: tuple[tuple[str, ...], ...] = ((), ("offer_b",), ("tutorial_c",), ("offer_b", "tutorial_c"))
 EXPERIMENT_WEIGHTS = (0.85, 0.08, 0.05, 0.02)
+# By title: the game's experiment in contracts/experiments.yaml, and the variant of each fourth of the players.
+EXPOSURES = {
+    "Archery Duel": ("archery_short_tutorial", ("control", "control", "three_steps", "no_tutorial")),
+    "Kart Rumble": ("kart_new_offer", ("control", "offer_b", "control", "offer_b")),
+}
 
 PRODUCTS = ("gems_80", "gems_500", "gems_1200", "starter_pack", "season_pass", "gems_6500", "no_ads")
 PRODUCT_WEIGHTS = (0.40, 0.18, 0.10, 0.14, 0.09, 0.03, 0.06)

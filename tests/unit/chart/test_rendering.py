@@ -351,12 +351,14 @@ def test_games_and_metrics_are_mounted_next_to_the_schemas_of_the_image(chart: P
         assert ("GAMELAKE_GAMES_FILE" in each.environment) is (mounted.get(expected) == "games.yaml"), each.pod
         metrics = mounted.get(expected.replace("games", "metrics"))
         assert ("GAMELAKE_GAMES_FILE" in each.environment) is (metrics == "metrics.yaml"), each.pod
+        experiments = mounted.get(expected.replace("games", "experiments"))
+        assert ("GAMELAKE_GAMES_FILE" in each.environment) is (experiments == "experiments.yaml"), each.pod
 
 
 def test_the_charts_contracts_are_those_of_the_project(chart: Path) -> None:
     data = of_kind(rendered(chart), "ConfigMap")["gamelake-contracts"]["data"]
 
-    for name in ("games.yaml", "metrics.yaml"):
+    for name in ("games.yaml", "metrics.yaml", "experiments.yaml"):
         assert data[name].rstrip() == (REPOSITORY / "contracts" / name).read_text().rstrip()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gamelake.contract import access, games, schedule
+from gamelake.contract import access, experiments, games, metrics, schedule
 from gamelake.model.errors import ContractError
 from gamelake.observability import faults
 from gamelake.quality import rules
@@ -15,10 +15,12 @@ from gamelake.streaming import message_mapping
 from services.provision import declarations
 
 GAMES = games.load_games(Path("contracts/games.yaml"))
+METRICS = metrics.load_metrics(Path("contracts/metrics.yaml"))
 LOADERS: dict[Callable[..., Any], tuple[str, tuple[object, ...]]] = {
     games.load_games: ("contracts/games.yaml", ()),
     message_mapping.load_event_contract: ("contracts/games.yaml", ()),
     access.load_access: ("contracts/access.yaml", (GAMES,)),
+    experiments.load_experiments: ("contracts/experiments.yaml", (GAMES, METRICS)),
     schedule.load_schedule: ("contracts/schedule.yaml", ()),
     faults.load_faults: ("monitoring/faults.yaml", ()),
     declarations.load_topics: ("compose/kafka/topics.yaml", ()),

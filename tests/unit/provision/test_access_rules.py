@@ -18,6 +18,7 @@ from gamelake.contract.aggregates import Over
 from gamelake.contract.games import load_games
 from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.model.naming import STORE_SALES, Layer
+from gamelake.serving.experiments.tables import RESULTS, STATISTICS, exposure_table
 from gamelake.serving.kpis.tables import ALL as KPI_TABLES
 from gamelake.serving.live_ops.signals.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
 from gamelake.serving.live_ops.states.player_table import PLAYER_STATE, ROW_SCHEMA
@@ -204,7 +205,7 @@ def test_every_table_of_all_games_in_the_code_is_in_the_contract() -> None:
         PLAYER_STATE: ROW_SCHEMA,
         MINUTES: MINUTES_SCHEMA,
         SIGNALS: SIGNALS_SCHEMA,
-        **{table.path: table.schema for table in KPI_TABLES},
+        **{table.path: table.schema for table in (*KPI_TABLES, RESULTS, STATISTICS, exposure_table({}))},
     }
     columns = {"game", "game_name"}
     found = {path.replace("/", "."): (columns & set(schema.names)).pop() for path, schema in schemas.items()}

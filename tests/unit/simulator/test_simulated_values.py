@@ -1,11 +1,15 @@
 """Each field is set when it should be, in each version that has it, as the protobuf package reads it."""
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from gamelake.contract.experiments import load_experiments, title_of
+from gamelake.contract.games import load_games
+from gamelake.contract.metrics import load_metrics
 from gamelake.model.errors import ContractError
 from tests.unit.simulator.builders import (
     FIRST_SCHEMA_ID,
@@ -22,10 +26,12 @@ from tests.unit.simulator.builders import (
 from tools.simulator.columns import EventContext, GameTitles, record_batch
 from tools.simulator.event_arrays import EVENT_NAMES
 from tools.simulator.players import make_population
-from tools.simulator.reference_data import COUNTRIES, CURRENCIES, PRODUCTS, UNITS_PER_DOLLAR
+from tools.simulator.reference_data import COUNTRIES, CURRENCIES, EXPOSURES, PRODUCTS, UNITS_PER_DOLLAR
 from tools.simulator.sessions import SessionSimulator
 from tools.simulator.spec import NEWEST_VERSION
 from tools.simulator.text import hex_text, uuid_text
+
+REPOSITORY = Path(__file__).parents[3]
 
 
 @cache
@@ -114,6 +120,28 @@ def test_the_newest_version_says_what_ads_earn_what_players_gain_and_how_they_ca
     assert all(event.ad.revenue_micros > 0 for event in messages if event.event_name == "ad_viewed")
     assert all(event.resource.change > 0 for event in messages if event.event_name == "level_completed")
     assert all(event.install.source for event in messages if event.event_name == "session_start")
+
+
+def test_exposures_are_those_of_the_experiments_contract() -> None:
+    contracts = REPOSITORY / "contracts"
+    games, metrics = load_games(contracts / "games.yaml"), load_metrics(contracts / "metrics.yaml")
+    declared = {
+        (title, experiment.name, variant.name)
+        for experiment in load_experiments(contracts / "experiments.yaml", games, metrics).experiments
+        for title in title_of(games, experiment).match
+        for variant in experiment.variants
+    }
+
+    assert {(title, name, each) for title, (name, variants) in EXPOSURES.items() for each in variants} == declared
+
+
+def test_each_player_of_an_experiment_meets_one_variant_at_the_beginning_of_sessions() -> None:
+    exposed = [event for event in _events(NEWEST_VERSION) if event.exposure.experiment]
+    met = {(event.gamer_id, event.exposure.experiment, event.exposure.variant) for event in exposed}
+
+    assert {event.event_name for event in exposed} == {"session_start"}
+    assert {event.game_name for event in exposed} <= EXPOSURES.keys()
+    assert len({each[:2] for each in met}) == len(met) > 1
 
 
 def test_only_error_events_have_a_report() -> None:

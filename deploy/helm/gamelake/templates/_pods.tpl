@@ -205,6 +205,7 @@ certificates when they start. Without a cluster (helm template) the content is u
 # Next to the schemas of events, which are in the image: rules are checked by their columns.
 - {name: contracts, mountPath: /opt/gamelake/contracts/games.yaml, subPath: games.yaml, readOnly: true}
 - {name: contracts, mountPath: /opt/gamelake/contracts/metrics.yaml, subPath: metrics.yaml, readOnly: true}
+- {name: contracts, mountPath: /opt/gamelake/contracts/experiments.yaml, subPath: experiments.yaml, readOnly: true}
 {{- if has .name (list "ingest-events" "ingest-files" "maintenance") }}
 - {name: rules, mountPath: /etc/gamelake/rules, readOnly: true}
 {{- end }}

@@ -67,9 +67,9 @@ def test_an_impossible_column_is_an_error_with_file_and_line(games_file: Path, c
     ("old", "new", "problem"),
     [
         ("name: payers", "name: players", "the name 'players' is there twice"),
-        ("type_params: { measure: amount }", "type_params: { measure: price }", "no measure 'price'"),
+        ("type_params: { measure: amount }", "type_params: { measure: cost }", "no measure 'cost'"),
         ("numerator: payers", "numerator: buyers", "must be a ratio of two simple metrics"),
-        ("event__is_purchase", "event__is_sale", "'is_sale' is not a dimension"),
+        ("event__is_purchase", "event__is_gift", "'is_gift' is not a dimension"),
         ("agg_time_dimension: event_date", "agg_time_dimension: day", "'day' is not a dimension"),
         ("agg: sum", "agg: product", "Invalid enum value 'product'"),
         ("event__is_game_event", "event__is_played", "'is_played' is not a dimension"),

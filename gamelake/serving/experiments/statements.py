@@ -1,0 +1,115 @@
+"""The SQL of experiments, for DuckDB: exposures of some days, and statistics of an experiment's metric.
+
+A player's value of a metric counts events after the first exposure. On the day of the exposure it comes from the table
+of exposures, on later days from gold's player days. The statistics of a day are sums over the days up to it: a day adds
+`now² - earlier²` to the sum of squares, where `earlier` is the player's value before the day.
+"""
+
+from collections.abc import Mapping
+from datetime import date
+
+from gamelake.contract.experiments import ExperimentSpec, Outcome
+from gamelake.serving.gold.definition import quoted
+
+# Players' values in these days before the exposure reduce the variance (CUPED).
+DAYS_BEFORE = 14
+_EXPOSED = ("event_date", "experiment", "variant", "gamer_id")
+
+
+def exposures_sql(columns: Mapping[str, str]) -> str:
+    """Return the statement for the exposures in the relation `events`, which has a game's events of some whole days.
+
+    Args:
+        columns: the SQL of each outcome, as an aggregate of events.
+    """
+    keys = ", ".join(_EXPOSED)
+    sums = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
+    values = ", ".join(
+        f"CAST(coalesce(summed.{quoted(name)}, 0) AS DECIMAL(38, 6)) AS {quoted(name)}" for name in columns
+    )
+    return f"""
+        WITH exposed AS (
+          SELECT event_date, exposure.experiment AS experiment, exposure.variant AS variant, gamer_id,
+            min(event_time) AS exposed_at
+          FROM events
+          WHERE gamer_id IS NOT NULL AND exposure.experiment <> '' AND exposure.variant <> ''
+          GROUP BY ALL),
+        later AS (
+          SELECT events.*, exposed.experiment, exposed.variant
+          FROM events JOIN exposed ON events.event_date = exposed.event_date AND events.gamer_id = exposed.gamer_id
+            AND events.event_time > exposed.exposed_at),
+        summed AS (SELECT {keys}, {sums} FROM later GROUP BY {keys})
+        SELECT {keys}, exposed_at, {values}
+        FROM exposed LEFT JOIN summed USING ({keys})
+        ORDER BY experiment, variant, gamer_id"""  # noqa: S608 # the contract's SQL
+
+
+def statistics_sql(experiment: ExperimentSpec, metric: str, outcome: Outcome, last: date) -> str:
+    """Return the statement for the statistics of one metric, over the relations `exposures`, `all_days` and `titles`.
+
+    Args:
+        experiment: the experiment.
+        metric: the metric.
+        outcome: the metric's column in both relations.
+        last: the last day to compute.
+    """
+    column, variants = quoted(outcome.column), ", ".join(f"('{each.name}')" for each in experiment.variants)
+    value = "CAST({0} > 0 AS DOUBLE)" if outcome.is_share else "CAST({0} AS DOUBLE)"
+    start, end = f"DATE '{experiment.start}'", f"DATE '{last}'"
+    return f"""
+        WITH variants(variant) AS (VALUES {variants}),
+        player_days AS (SELECT * FROM all_days SEMI JOIN titles USING (game_name)),
+        seen AS (
+          SELECT gamer_id, min(event_date) AS first_day, arg_min(exposures.variant, exposed_at) AS variant,
+            arg_min({column}, exposed_at) AS after, count(DISTINCT exposures.variant) AS met
+          FROM exposures SEMI JOIN variants USING (variant)
+          WHERE experiment = '{experiment.name}' AND event_date BETWEEN {start} AND {end}
+          GROUP BY gamer_id),
+        past AS (
+          SELECT gamer_id, sum({column}) AS before
+          FROM player_days JOIN seen USING (gamer_id)
+          WHERE met = 1 AND event_date BETWEEN first_day - {DAYS_BEFORE} AND first_day - 1
+          GROUP BY gamer_id),
+        players AS (
+          SELECT gamer_id, row_number() OVER () AS number, variant, first_day, after,
+            {value.format("coalesce(before, 0)")} AS before
+          FROM seen LEFT JOIN past USING (gamer_id) WHERE met = 1),
+        happened AS (
+          SELECT number, variant, before, first_day AS event_date, after AS added FROM players
+          UNION ALL
+          SELECT number, variant, before, event_date, coalesce({column}, 0)
+          FROM player_days JOIN players USING (gamer_id)
+          WHERE event_date > first_day AND event_date <= {end} AND {column} <> 0),
+        cumulated AS (
+          SELECT *, sum(added) OVER (
+            PARTITION BY number ORDER BY event_date ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS reached
+          FROM happened),
+        valued AS (
+          SELECT variant, event_date, before, {value.format("reached")} AS now,
+            {value.format("(reached - added)")} AS earlier
+          FROM cumulated),
+        changes AS (
+          SELECT event_date, variant, 0 AS players, sum(now - earlier) AS total,
+            sum(now * now - earlier * earlier) AS total_squares, sum(before * (now - earlier)) AS crossed,
+            0.0 AS before, 0.0 AS before_squares, 0 AS excluded
+          FROM valued GROUP BY ALL
+          UNION ALL
+          SELECT first_day, variant, count(*), 0, 0, 0, sum(before), sum(before * before), 0
+          FROM players GROUP BY ALL
+          UNION ALL
+          SELECT first_day, variants.variant, 0, 0, 0, 0, 0, 0, count(*)
+          FROM seen CROSS JOIN variants WHERE met > 1 GROUP BY ALL
+          UNION ALL
+          SELECT CAST(day AS DATE), variant, 0, 0, 0, 0, 0, 0, 0
+          FROM generate_series({start}, {end}, INTERVAL 1 DAY) AS days(day) CROSS JOIN variants),
+        daily AS (
+          SELECT event_date, variant, sum(players) AS players, sum(total) AS total, sum(total_squares) AS total_squares,
+            sum(before) AS before, sum(before_squares) AS before_squares, sum(crossed) AS crossed,
+            sum(excluded) AS excluded
+          FROM changes GROUP BY event_date, variant)
+        SELECT event_date, '{metric}' AS metric, variant, sum(players) OVER since AS players,
+          sum(total) OVER since AS total, sum(total_squares) OVER since AS total_squares,
+          sum(before) OVER since AS before, sum(before_squares) OVER since AS before_squares,
+          sum(crossed) OVER since AS crossed, sum(excluded) OVER since AS excluded
+        FROM daily WINDOW since AS (PARTITION BY variant ORDER BY event_date)
+        ORDER BY event_date, variant"""  # noqa: S608 # names of the contract
