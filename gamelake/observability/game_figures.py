@@ -47,7 +47,7 @@ class GameFiguresReporter:
         store: the lakehouse.
         titles: the title of each game, by its name in paths.
         to: shows the figures; a game without a row on the current day has no figure.
-        today: returns the current day in UTC.
+        now: returns the current time.
     """
 
     def __init__(
@@ -55,10 +55,11 @@ class GameFiguresReporter:
         store: Store,
         titles: Mapping[str, str],
         to: KpiTelemetry,
-        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._store, self._titles, self._to, self._today = store, titles, to, today
-        self._day = date.min
+        self._store, self._titles, self._to, self._now = store, titles, to, now
+        # The current day of each table's game, in the game's time zone.
+        self._days: dict[str, date] = {}
         self._tables: dict[str, GoldRefresh] = {}
         self._changed: set[str] = set()
         self._figures: dict[str, KpiFigure] = {}
@@ -74,10 +75,11 @@ class GameFiguresReporter:
 
     @harmless
     def run_finished(self, seconds: float) -> None:
-        """Read the changed tables, or all of them on a new day, and show the figures."""
-        if (today := self._today()) != self._day:
-            self._day, self._changed = today, set(self._tables)
-        changed, self._changed = sorted(self._changed), set()
+        """Read the changed tables, and those of games with a new day, and show the figures."""
+        now = self._now()
+        days = {table: each.zones.zone(self._title(each)).day(now) for table, each in self._tables.items()}
+        changed = sorted(self._changed | {table for table, day in days.items() if self._days.get(table) != day})
+        self._days, self._changed = days, set()
         for table in changed:
             self._figures.pop(table, None)
         with ThreadPoolExecutor(self._store.at_once) as pool:
@@ -91,17 +93,21 @@ class GameFiguresReporter:
     def _read(self, refresh: GoldRefresh) -> None:
         """Read one table's figure; a fault of the table leaves the other figures."""
         metric, sql, days = _FIGURES[refresh.definition.spec.name]
+        self._figures[refresh.table] = KpiFigure(metric, (self._title(refresh),), self._value(refresh, sql, days))
+
+    def _title(self, refresh: GoldRefresh) -> str:
         game = game_of(refresh.source) or ""
-        title = self._titles.get(game, game)
-        self._figures[refresh.table] = KpiFigure(metric, (title,), self._value(refresh, sql, days))
+        return self._titles.get(game, game)
 
     def _value(self, refresh: GoldRefresh, sql: str, days: int) -> float | None:
-        first = self._day - timedelta(days=days)
+        today = self._days[refresh.table]
         handle = open_table(self._store.location, refresh.table)
         rows = dataset(self._store.location, refresh.table, schema_of(handle), live_files(handle))
         with engine(1) as queries:
-            queries.give("rows", rows.to_table(filter=pc.field(PARTITION).isin(_days(first, self._day))))
-            queries.give("clock", pa.table({"today": pa.array([self._day], pa.date32())}))
+            queries.give(
+                "rows", rows.to_table(filter=pc.field(PARTITION).isin(_days(today - timedelta(days=days), today)))
+            )
+            queries.give("clock", pa.table({"today": pa.array([today], pa.date32())}))
             found = queries.table(sql).columns[0].to_pylist()
         return None if not found or found[0] is None else float(found[0])
 

@@ -182,7 +182,7 @@ def test_a_shell_completes_commands_actions_and_options(shell: str) -> None:
 
     assert subprocess.run(("/bin/bash", "-n"), input=made, text=True, check=False).returncode == 0
     for typed, found in (
-        ("gamelake st", "status"),
+        ("gamelake stat", "status"),
         ("gamelake load s", "set stop"),
         ("gamelake sql --u", "--user"),
         ("gamelake load set 5 --m", "--minutes"),

@@ -37,7 +37,7 @@ def test_what_is_changed_meanwhile_is_held_back_until_the_contract_is_right() ->
     [
         ("games.yaml", "match:", "mach:", "unknown key 'mach'; it must be "),
         ("games.yaml", "refresh: partition", "refresh: partitoin", "did you mean partition?"),
-        ("submitted/v3/game_event.proto", "message GameEvent", "mesage GameEvent", "game_event.proto"),
+        ("submitted/v4/game_event.proto", "message GameEvent", "mesage GameEvent", "game_event.proto"),
     ],
 )
 def test_a_mistake_that_stops_a_program_at_its_start_is_found_before(

@@ -1,7 +1,7 @@
 """What Prometheus is shown of each game's own gold tables: the current day's figures, of the tables that changed."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from statistics import median
 
@@ -33,6 +33,7 @@ SCHEMA = pa.schema(
     [
         ("event_time", pa.timestamp("us", "UTC")),
         ("event_name", pa.string()),
+        ("game_name", pa.string()),
         ("gamer_id", pa.string()),
         ("session_id", pa.string()),
         ("platform", pa.string()),
@@ -53,10 +54,15 @@ class Shown:
         self.registry = CollectorRegistry()
         self.store = Store(Location(uri=folder.as_uri()))
         titles = {each.name: each.game_name for each in CONTRACT.games}
-        self.reporter = GameFiguresReporter(self.store, titles, KpiTelemetry(self.registry), lambda: self.today)
+        self.reporter = GameFiguresReporter(
+            self.store, titles, KpiTelemetry(self.registry), lambda: datetime.combine(self.today, time(12), UTC)
+        )
 
     def send(self, *events: Mapping[str, object], day: date = TODAY, game: str = "kart_rumble") -> None:
-        rows = [{"event_date": day, "platform": "ios", "app_version": "1.0", **event} for event in events]
+        titles = {each.name: each.game_name for each in CONTRACT.games}
+        noon = datetime.combine(day, time(12), UTC)
+        given = {"event_date": day, "event_time": noon, "game_name": titles[game]}
+        rows = [{**given, "platform": "ios", "app_version": "1.0", **event} for event in events]
         table = pa.Table.from_pylist(rows, SCHEMA)
         write_deltalake(self.folder / game_table(game), table, mode="append", partition_by=["event_date"])
 
