@@ -54,7 +54,7 @@ def minutes(
         incidents=tuple(Incident.parse(each) for each in incidents),
         shares=Shares(future=0),
     )
-    listeners = [_Listener(version) for version in (1, 2, 3)]
+    listeners = [_Listener(version) for version in range(1, spec.versions + 1)]
     first = _END_US // 60_000_000 - hours * 60
     sums = np.zeros((hours * 60 + 1, len(games), len(reference_data.RELEASES), 4), np.int64)
     for _ in TrafficGenerator(spec, listeners, clock=lambda: _END_US).batches():
