@@ -124,14 +124,15 @@ class SessionSimulator:
         player = self._player[slots]
         defects = draw_defects(self._spec.shares, count, random)
         salt = random.integers(1 << 63, size=count, dtype=np.uint64)
-        product, quantity = self._ordered(slots, kind, salt)
         known, unknown = len(self._spec.game_names), len(reference_data.UNKNOWN_GAMES)
         stray = known + (salt % np.uint64(unknown)).astype(np.int16)
         position = np.arange(self._position, self._position + count, dtype=np.int64)
         self._position += count
+        event_id, score = _random_bytes(random, count, _UUID_BYTES), self._scores(kind)
+        product, quantity = self._ordered(slots, kind, salt)
         return EventArrays(
             position=position,
-            event_id=_random_bytes(random, count, _UUID_BYTES),
+            event_id=event_id,
             kind=kind,
             player=player,
             game=np.where(defects.defect == Defect.UNKNOWN_GAME, stray, self._population.game[player]),
@@ -139,7 +140,7 @@ class SessionSimulator:
             schema=self._schema[slots],
             release=self._release[slots],
             level=self._level[player],
-            score=self._scores(kind),
+            score=score,
             product=product,
             quantity=quantity,
             order=self._order_number[slots],
