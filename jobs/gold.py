@@ -34,8 +34,8 @@ from gamelake.serving.gold.runner import FailedRefresh, GoldRunner, GoldTables, 
 from gamelake.serving.gold.settings import GoldSettings
 from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.kpis.tables import DAILY
-from gamelake.serving.money.rates import RATES_FILE, import_shipped
-from gamelake.serving.money.store_reports import create_table
+from gamelake.serving.money.rates import RATES_FILE
+from gamelake.serving.money.tables import prepare_money
 from gamelake.session import Sessions, own_session
 
 log = event_logger("gold")
@@ -95,8 +95,7 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
     # Refuses an invalid aggregate before anything starts.
     contract = load_gold(settings.games_file)
     tables, games = GoldTables(Store(location), contract), contract.games
-    import_shipped(Store(location), settings.games_file.with_name(RATES_FILE))
-    create_table(Store(location))
+    prepare_money(Store(location), settings.games_file.with_name(RATES_FILE))
     with (
         observing(settings.telemetry) as (gold_telemetry, kpi_telemetry),
         lineage_emitter(settings.lineage, "gold", location) as job_lineage,

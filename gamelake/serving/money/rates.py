@@ -21,7 +21,7 @@ from gamelake.delta.comments import Comments
 from gamelake.delta.commits import CommitConflictError, commit_with_retry
 from gamelake.delta.listing import has_log
 from gamelake.delta.owned_tables import OwnedTable, Replacement
-from gamelake.model.errors import ContractError, GamelakeError
+from gamelake.model.errors import ContractError
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import CURRENCY_RATES
 from gamelake.objects.store import Store
@@ -108,7 +108,7 @@ def import_shipped(store: Store, file: Path) -> None:
             return
         with file.open(encoding="utf-8") as lines:
             done = import_rates(store, read_rates(lines, str(file)))
-    except (OSError, UnicodeDecodeError, GamelakeError) as error:
+    except (OSError, UnicodeDecodeError, ContractError) as error:
         log.warning("rates_not_imported", file=str(file), error=str(error), action="import rates with gamelake rates")
     else:
         log.info("rates_imported", file=str(file), rates=done.rates)

@@ -21,6 +21,7 @@ from gamelake.serving.money.store_reports import (
     import_report,
     read_report,
 )
+from gamelake.serving.money.tables import prepare_money
 
 _GOOGLE = (
     *("Order Number", "Order Charged Date", "Financial Status", "Package ID", "SKU ID", "Currency of Sale"),
@@ -125,3 +126,16 @@ def test_the_same_report_twice_counts_once_and_a_dry_run_writes_nothing(store: S
         import_report(store, google(sale()))
 
     assert [row["order_id"] for row in rows(store)] == ["GPA.1"]
+
+
+def test_a_lakehouse_that_can_not_be_written_stops_no_other_table(
+    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "gold").write_text("not a folder")
+
+    prepare_money(store, Path("contracts/rates.csv"))
+
+    assert [record.levelname for record in caplog.records if "_not_" in record.getMessage()] != []
+    (tmp_path / "gold").unlink()
+    prepare_money(store, Path("contracts/rates.csv"))
+    assert rows(store) == []
