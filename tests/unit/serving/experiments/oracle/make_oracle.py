@@ -88,7 +88,7 @@ def main() -> None:
         control, variant = sums(random, players, 0, memory), sums(random, others, effect, memory)
         for comparisons in (1, 4):
             alpha = 0.05 / comparisons
-            case = {"control": control, "variant": variant, "comparisons": comparisons}
+            case: dict[str, Any] = {"control": control, "variant": variant, "comparisons": comparisons}
             case |= {"gbstats": adjusted(control, variant, alpha), "spotify": plain(control, variant, alpha)}
             cases.append(case)
     ratios = [([480, 520], [0.5, 0.5]), ([4_000, 2_100, 1_900], [0.5, 0.25, 0.25]), ([10, 12, 9, 14], [0.25] * 4)]
