@@ -12,6 +12,7 @@ from gamelake.contract.aggregates import MetricColumn
 from gamelake.contract.games import GamesContract, GameSpec, SnakeName
 from gamelake.contract.located_yaml import Problem, declaration, load_declaration, raise_first
 from gamelake.contract.metrics import Aggregation, MetricsContract, MetricType
+from gamelake.contract.time_zones import DEFAULT_ZONE
 
 # The experiments contract lies next to the games contract.
 EXPERIMENTS_FILE = "experiments.yaml"
@@ -177,15 +178,19 @@ def load_experiments(path: Path, games: GamesContract, metrics: MetricsContract)
             twice; the message names file and line.
     """
     contract, document = load_declaration(path, ExperimentsContract)
-    known, usable, names = {game.name for game in games.games}, outcomes(games, metrics), set[str]()
+    zones, usable, names = {game.name: game.time_zone for game in games.games}, outcomes(games, metrics), set[str]()
     problems: list[Problem] = []
     for index, experiment in enumerate(contract.experiments):
         place = f"$.experiments[{index}]"
         if experiment.name in names:
             problems.append((f"{place}.name", f"'{experiment.name}' is listed twice; rename one"))
         names.add(experiment.name)
-        if experiment.game not in known:
+        if experiment.game not in zones:
             problems.append((f"{place}.game", f"games.yaml does not have the game '{experiment.game}'"))
+        # Exposures are counted by days in UTC, and a player's days by the game's time zone: the two must be the same.
+        elif (zone := zones[experiment.game]) != DEFAULT_ZONE:
+            problem = f"the days of '{experiment.game}' are in {zone}; an experiment needs a game with days in UTC"
+            problems.append((f"{place}.game", problem))
         problems += [
             *_time_problems(experiment, place),
             *_share_problems(experiment, place),
