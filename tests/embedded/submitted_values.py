@@ -144,7 +144,10 @@ def _text(message: Fields | None, name: str) -> str | None:
 
 
 def _message(sent: Fields | None, defaults: Fields) -> Fields | None:
-    return None if sent is None else {name: sent.get(name, default) for name, default in defaults.items()}
+    if sent is None:
+        return None
+    values = {name: sent.get(name, default) for name, default in defaults.items()}
+    return {name: value.microseconds if isinstance(value, Moment) else value for name, value in values.items()}
 
 
 def _is_plain(name: str) -> bool:

@@ -41,11 +41,17 @@ def in_one_form(rows: pa.Table) -> list[Values]:
 
 def _without_times(rows: pa.Table) -> pa.Table:
     # A datetime holds the years 1 to 9999 only.
-    for place, field in enumerate(rows.schema):
-        if pa.types.is_timestamp(field.type):
-            assert field.type.unit == "us", field
-            rows = rows.set_column(place, field.name, rows.column(place).cast(pa.int64()))
-    return rows
+    return rows.cast(pa.schema([field.with_type(_as_numbers(field.type)) for field in rows.schema]))
+
+
+def _as_numbers(kind: pa.DataType) -> pa.DataType:
+    """The type with numbers in place of times, also in structs."""
+    if pa.types.is_timestamp(kind):
+        assert kind.unit == "us", kind
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_numbers(field.type)) for field in kind])
+    return kind
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 # as pyarrow gives it
