@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route, sync_playwright
 QUESTION = "How many events came from each game, hour by hour?"
 LAG = "/d/gamelake-lag"
 MILLISECONDS = 60_000
-MOST_TABS = 60
+MOST_TABS = 200
 
 
 class Watched:

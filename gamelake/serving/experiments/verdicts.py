@@ -19,7 +19,7 @@ _SUMS = ("players", "total", "total_squares", "before", "before_squares", "cross
 _BY_DAY = [("event_date", "ascending")]
 
 
-class Verdict(StrEnum):
+class ExperimentVerdict(StrEnum):
     """The verdict on a metric of a variant."""
 
     HIGHER = "higher"
@@ -111,8 +111,13 @@ def _verdicts(guard: Guard | None, compared: Comparison, ratios: Floats) -> list
     harmed = {None: np.zeros_like(higher), Guard.MUST_NOT_FALL: lower, Guard.MUST_NOT_RISE: higher}[guard]
     found = np.select(
         [ratios < _MISMATCH, harmed, higher, lower],
-        [Verdict.SAMPLE_RATIO_MISMATCH, Verdict.HARMED, Verdict.HIGHER, Verdict.LOWER],
-        Verdict.UNDECIDED,
+        [
+            ExperimentVerdict.SAMPLE_RATIO_MISMATCH,
+            ExperimentVerdict.HARMED,
+            ExperimentVerdict.HIGHER,
+            ExperimentVerdict.LOWER,
+        ],
+        ExperimentVerdict.UNDECIDED,
     )
     return [str(each) for each in found]
 

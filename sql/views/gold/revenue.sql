@@ -6,12 +6,12 @@
 -- Column market: the country, ISO 3166-1 alpha-2; null if it is unknown
 -- Column paid_in: the currency, ISO 4217; null if it is unknown
 -- Column usd: how many US dollars a unit of the currency was worth on the day; null if gold.currency_rates has no rate
--- Column sales: {{ Metric('sales') }}
+-- Column sales: purchases with a price in any currency
 -- Column gross: what players paid in US dollars, with tax and the store's fee; null without a rate
--- Column refunds: {{ Metric('refunds') }}
+-- Column refunds: purchases whose price was given back
 -- Column refunded: what was given back, in US dollars; null without a rate
 -- Column net: gross less refunded, less {{ Money('tax') }}, less {{ Money('store_fee') }}; null without a rate
--- Column paid_ads: {{ Metric('paid_ads') }}
+-- Column paid_ads: ads that earned something
 -- Column ad_revenue: what ads earned in US dollars; null without a rate
 WITH converted AS (
     SELECT

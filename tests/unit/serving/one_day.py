@@ -19,6 +19,7 @@ from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.refresh import Refreshed
 from gamelake.serving.gold.runner import GoldTables, attempt
 from gamelake.serving.kpis.refresh import KpiRefresh
+from gamelake.serving.money.tables import prepare_money
 from gamelake.serving.sql.duckdb import answer
 from gamelake.serving.sql.relations import Relations
 from gamelake.serving.sql.views import load_views
@@ -72,6 +73,7 @@ class Day:
         # The game's messages can have an error, which these events have not.
         rows = rows.append_column("error", pa.nulls(len(rows), pa.struct([("fatal", pa.bool_())])))
         write_deltalake(self.lake / game_table(GAME.name), rows, partition_by=[EVENT_DATE])
+        prepare_money(store, Path("contracts/rates.csv"))
         for table in GoldTables(store, CONTRACT).now():
             refreshed = attempt(table)
             assert isinstance(refreshed, Refreshed), refreshed.reason
