@@ -3,11 +3,12 @@
 import os
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from tests.embedded.effort import hostile_queries
-from tests.stack.platform import Stack
+from tests.stack.platform import Stack, stack_sender
 from tests.stack.trino_users import ADMIN, COMMITTED_SECONDS, ENGINEER, SUPPORT, await_answer, fill
 from tests.support.agent_client import AgentClient, ToolCall
 from tests.support.hostile_queries import OTHER, OWN, Canaries, HostileCall, hostile_calls, problem
@@ -30,6 +31,11 @@ def filled(stack: Stack) -> None:
         for title in (OWN, OTHER):
             row = f"SELECT 1 FROM {table} WHERE game_name = '{title}' LIMIT 1"  # noqa: S608 # names of our own
             await_answer(ENGINEER, row, timeout=COMMITTED_SECONDS)
+    for title in (OWN, OTHER):
+        player = uuid4().hex
+        stack_sender().send_events(1, title, gamer_id=player)
+        row = f"SELECT 1 FROM silver.events WHERE gamer_id = '{player}'"  # noqa: S608 # our own
+        await_answer(ENGINEER, row, timeout=COMMITTED_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +46,9 @@ def canaries() -> Canaries:
         f"SELECT DISTINCT gamer_id FROM silver.events WHERE gamer_id IS NOT NULL LIMIT {_MOST}",  # noqa: S608 # a number
         f"SELECT event_id FROM silver.events WHERE {foreign} ORDER BY event_time DESC LIMIT {_MOST}",  # noqa: S608 # as above
         "SELECT DISTINCT lower(to_hex(xxhash64(to_utf8(gamer_id)))) FROM silver.events "  # noqa: S608 # as above
-        f"WHERE {foreign} AND gamer_id IS NOT NULL LIMIT {_MOST}",
+        # Other tests send events of one player to both games.
+        f"WHERE {foreign} AND gamer_id NOT IN (SELECT gamer_id FROM silver.events "
+        f"WHERE game_name = '{OWN}' AND gamer_id IS NOT NULL) LIMIT {_MOST}",
     )
     values = {str(row[0]).lower() for sql in asked for row in SUPPORT.ask(sql)}
     # A short id can be a part of anything.
