@@ -107,8 +107,8 @@ def await_all(prometheus: Prometheus, expressions: set[str]) -> None:
 def players(sender: Sender, uploads: Minio) -> Iterator[None]:
     """Events of some games, among them some that cannot be decoded or that break a rule, while the block lasts."""
     stop = threading.Event()
-    schema = contract_text(1)
-    schema_id = sender.register(schema)
+    schema, newest = contract_text(1), contract_text(4)
+    schema_id, newest_id = sender.register(schema), sender.register(newest)
     archery = Game.of("archery_duel")
     _, again = events(5, "Archery Duel", gamer_id="p-1")
 
@@ -117,6 +117,12 @@ def players(sender: Sender, uploads: Minio) -> Iterator[None]:
             for game in GAMES:
                 ids = [str(uuid.uuid4()) for _ in range(EVENTS_PER_STEP)]
                 sender.send_values(ids, [framed(schema_id, an_event(schema, each, game)) for each in ids])
+            played, event_id = {"platform": "ios", "app_version": "1.0"}, str(uuid.uuid4())
+            loaded = an_event(
+                newest, event_id, "Archery Duel", session_id="s-1", load_ms=900, event_params=played,
+                resource={"item": "gems", "change": 5, "reason": "shop"}, error={"code": "lost", "fatal": False},
+            )  # fmt: skip
+            sender.send_values([event_id], [framed(newest_id, loaded)])
             without_player = an_event(schema, str(uuid.uuid4()), "Archery Duel", gamer_id="")
             sender.send_bad([b"no event", framed(schema_id, without_player)])
             # An event that is sent twice, and one that the gateway rejects.
