@@ -26,7 +26,7 @@ _PLACEHOLDER = re.compile(r"\{\{ *(.*?) *\}\}")
 # The columns whose day in the game's zone a view may have.
 _TIMES = ("event_time", "min_timestamp", "max_timestamp")
 _REPORTING_DAY = "the day in the game's time zone"
-_GAME, _GAME_NAME = "{game}", "{game_name}"
+_GAME, _GAME_NAME = "{game}", "'{game_name}'"
 # Any name is good enough to parse a statement that is written for one game.
 _ANY_GAME = "any_game"
 
@@ -69,7 +69,10 @@ class View:
         return "\nUNION ALL\n".join(parts) or None
 
     def _of(self, game: GameSpec) -> str:
-        return self.sql.replace(_GAME_NAME, game.game_name.replace("'", "''")).replace(_GAME, game.name)
+        # A literal has the type varchar(<its length>), and a longer title would change the type of the view's column:
+        # Trino then refuses views over this one.
+        title = f"CAST('{game.game_name.replace(chr(39), chr(39) * 2)}' AS varchar)"
+        return self.sql.replace(_GAME_NAME, title).replace(_GAME, game.name)
 
 
 def load_views(folder: Path, games_file: Path) -> tuple[View, ...]:

@@ -54,7 +54,8 @@ def test_a_view_for_each_game_reads_the_tables_that_are_there(tmp_path: Path, wr
     both = view.over([CHESS, POOL], {"gold.chess_player_agg", "gold.pool_player_agg"})
 
     assert both is not None
-    assert "'Pirate''s Pool'" in both
+    # The column keeps its type with any other games: Trino refuses a view over it otherwise.
+    assert "CAST('Pirate''s Pool' AS varchar) AS a" in both
     assert names_in(view.over([CHESS, POOL], {"gold.pool_player_agg"}) or "") == {"gold.pool_player_agg"}
     assert view.over([CHESS, POOL], set()) is None
 
