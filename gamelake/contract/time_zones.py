@@ -31,7 +31,7 @@ def is_zone(name: str) -> bool:
 @lru_cache
 def _rules(name: str) -> zoneinfo.ZoneInfo:
     if name not in _names():
-        raise ValueError(f"there is no time zone {name}")
+        raise ValueError(f"the time zone {name} is unknown")
     with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
         return zoneinfo.ZoneInfo.from_file(file, key=name)
 

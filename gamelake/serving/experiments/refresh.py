@@ -88,7 +88,7 @@ class ExperimentContracts:
 
 
 def load_contracts(games_file: Path) -> ExperimentContracts | None:
-    """Read the contracts; return None if there is no experiment.
+    """Read the contracts; return None without an experiment.
 
     Args:
         games_file: the games contract; the other contracts are in the same folder.

@@ -13,6 +13,7 @@ from gamelake.serving.gold.definition import quoted
 
 # Players' values in these days before the exposure reduce the variance (CUPED).
 DAYS_BEFORE = 14
+_SUMS = ("players", "total", "total_squares", "before", "before_squares", "crossed", "excluded")
 _EXPOSED = ("event_date", "experiment", "variant", "gamer_id")
 
 
@@ -42,6 +43,11 @@ def exposures_sql(columns: Mapping[str, str]) -> str:
         SELECT {keys}, exposed_at, {values}
         FROM exposed LEFT JOIN summed USING ({keys})
         ORDER BY experiment, variant, gamer_id"""  # noqa: S608 # the contract's SQL
+
+
+def _summed(over: str) -> str:
+    """Return the sums of the statistics' columns, over a window if one is named."""
+    return ", ".join(f"sum({name}) {over} AS {name}" for name in _SUMS)
 
 
 def statistics_sql(experiment: ExperimentSpec, metric: str, outcome: Outcome, last: date) -> str:
@@ -103,13 +109,8 @@ def statistics_sql(experiment: ExperimentSpec, metric: str, outcome: Outcome, la
           SELECT CAST(day AS DATE), variant, 0, 0, 0, 0, 0, 0, 0
           FROM generate_series({start}, {end}, INTERVAL 1 DAY) AS days(day) CROSS JOIN variants),
         daily AS (
-          SELECT event_date, variant, sum(players) AS players, sum(total) AS total, sum(total_squares) AS total_squares,
-            sum(before) AS before, sum(before_squares) AS before_squares, sum(crossed) AS crossed,
-            sum(excluded) AS excluded
+          SELECT event_date, variant, {_summed("")}
           FROM changes GROUP BY event_date, variant)
-        SELECT event_date, '{metric}' AS metric, variant, sum(players) OVER since AS players,
-          sum(total) OVER since AS total, sum(total_squares) OVER since AS total_squares,
-          sum(before) OVER since AS before, sum(before_squares) OVER since AS before_squares,
-          sum(crossed) OVER since AS crossed, sum(excluded) OVER since AS excluded
+        SELECT event_date, '{metric}' AS metric, variant, {_summed("OVER since")}
         FROM daily WINDOW since AS (PARTITION BY variant ORDER BY event_date)
         ORDER BY event_date, variant"""  # noqa: S608 # names of the contract

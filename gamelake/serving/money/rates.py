@@ -115,7 +115,7 @@ def import_shipped(store: Store, file: Path) -> None:
 
 
 def import_rates(store: Store, rates: Rates, *, dry_run: bool = False) -> RatesImported:
-    """Add rates to the table, which replace those of the same currency and date; create the table if there is none.
+    """Add rates to the table, which replace those of the same currency and date; create the table if it does not exist.
 
     Args:
         store: the lakehouse.
