@@ -20,6 +20,7 @@ from benchmarks.harness import Benchmark, Run, main, option
 from benchmarks.results import Measurement, Values
 from gamelake.delta.columns import MICROSECONDS_UTC
 from gamelake.delta.data_files import DataFile
+from gamelake.delta.declared_table import DeclaredTable
 from gamelake.delta.tables import open_table
 from gamelake.objects.store import Location, Store
 from gamelake.scans.sql_engine import engine
@@ -28,7 +29,7 @@ from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.kpis.sets import GameSets, window
 from gamelake.serving.kpis.sources import HOURS, PLAYER_DAYS, SESSIONS
 from gamelake.serving.kpis.table_files import TableFilesOf
-from gamelake.serving.kpis.tables import MONEY, MONTH, KpiTable
+from gamelake.serving.kpis.tables import MONEY, MONTH
 
 _GAME = "Archery Duel"
 _FIRST = date(2026, 1, 1)
@@ -46,10 +47,10 @@ class KpiPlayerSettings:
     runs: int = option(5, "refreshes")
 
 
-def _table(name: str, schema: pa.Schema) -> KpiTable:
+def _table(name: str, schema: pa.Schema) -> DeclaredTable:
     types = [MICROSECONDS_UTC if pa.types.is_timestamp(field.type) else field.type for field in schema]
     columns = {each: (kind, each) for each, kind in zip(schema.names, types, strict=True)}
-    return KpiTable(name, "", ("event_date",), columns)
+    return DeclaredTable(name, "", ("event_date",), columns)
 
 
 def _player_days(day: date, players: np.ndarray) -> pa.Table:

@@ -5,22 +5,26 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from gamelake.delta.columns import MICROSECONDS_UTC
-from gamelake.serving.kpis.tables import MONEY, KpiTable
+from gamelake.delta.declared_table import DeclaredTable
+from gamelake.serving.kpis.tables import MONEY
 
 _DAY, _COUNT, _TEXT, _NUMBER = pa.date32(), pa.int64(), pa.string(), pa.float64()
 _GAME = (_TEXT, "the game's name in contracts/games.yaml")
 _EXPERIMENT = (_TEXT, "the experiment's name in contracts/experiments.yaml")
 _VARIANT = (_TEXT, "the variant that the player met")
+_OF_A_METRIC = {
+    "game": _GAME,
+    "experiment": _EXPERIMENT,
+    "event_date": (_DAY, "the last day that counts, in UTC"),
+    "metric": (_TEXT, "the metric's name in contracts/metrics.yaml"),
+}
 
-STATISTICS = KpiTable(
+STATISTICS = DeclaredTable(
     "experiment_statistics",
     "Sums over the players of each variant of an experiment, from its start to the end of each day.",
-    ("game", "experiment", "event_date", "metric", "variant"),
+    (*_OF_A_METRIC, "variant"),
     {
-        "game": _GAME,
-        "experiment": _EXPERIMENT,
-        "event_date": (_DAY, "the last day that counts, in UTC"),
-        "metric": (_TEXT, "the metric's name in contracts/metrics.yaml"),
+        **_OF_A_METRIC,
         "variant": (_TEXT, "the variant"),
         "players": (_COUNT, "players who met only this variant"),
         "total": (_NUMBER, "sum of the players' values after their first exposure"),
@@ -33,15 +37,12 @@ STATISTICS = KpiTable(
     partition_by=("game", "experiment"),
 )
 
-RESULTS = KpiTable(
+RESULTS = DeclaredTable(
     "experiment_results",
     "A variant compared with the control, on each day. Intervals and p-values are corrected for all comparisons.",
-    ("game", "experiment", "event_date", "metric", "variant"),
+    (*_OF_A_METRIC, "variant"),
     {
-        "game": _GAME,
-        "experiment": _EXPERIMENT,
-        "event_date": (_DAY, "the last day that counts, in UTC"),
-        "metric": (_TEXT, "the metric's name in contracts/metrics.yaml"),
+        **_OF_A_METRIC,
         "variant": (_TEXT, "the variant that is compared with the control"),
         "role": (_TEXT, "primary or guardrail"),
         "verdict": (_TEXT, "higher, lower, harmed (a guardrail), undecided, or sample_ratio_mismatch"),
@@ -66,13 +67,13 @@ RESULTS = KpiTable(
 )
 
 
-def exposure_table(columns: Mapping[str, str]) -> KpiTable:
+def exposure_table(columns: Mapping[str, str]) -> DeclaredTable:
     """Return the table of exposures.
 
     Args:
         columns: the meaning of each outcome, by its column in gold's player days.
     """
-    return KpiTable(
+    return DeclaredTable(
         "experiment_exposures",
         "A day on which a player met a variant of an experiment, and what the player did on the rest of the day.",
         ("event_date", "game", "experiment", "variant", "gamer_id"),

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from gamelake.contract.time_zones import TimeZone
+from gamelake.delta.declared_table import DeclaredTable
 from gamelake.scans.sql_engine import Engine
 from gamelake.serving.kpis.cohorts import COHORT_ROWS, Cohorts
 from gamelake.serving.kpis.days import CALENDAR, calendar
@@ -24,7 +25,7 @@ from gamelake.serving.kpis.sources import (
     portions,
 )
 from gamelake.serving.kpis.table_files import FileChange, TableFilesOf
-from gamelake.serving.kpis.tables import ACTIVE_PLAYERS, DAILY, MONTH, KpiTable
+from gamelake.serving.kpis.tables import ACTIVE_PLAYERS, DAILY, MONTH
 
 _EPOCH = date(1970, 1, 1)
 _ASKED = "SEMI JOIN asked USING (event_date, game_name)"
@@ -92,7 +93,7 @@ class TableChange:
         rows: all columns of the table, one row per day that has players.
     """
 
-    table: KpiTable
+    table: DeclaredTable
     game: str
     days: set[date]
     rows: pa.Table
@@ -214,7 +215,7 @@ class GameKpis:
         self.sql.give("activity", _of_dicts(activity(self.sets, sorted(days & self.sets.days)), ACTIVE_PLAYERS))
         return TableChange(ACTIVE_PLAYERS, self.game, days, self._rows(ACTIVE_PLAYERS, _ACTIVITY))
 
-    def _rows(self, table: KpiTable, sql: str) -> pa.Table:
+    def _rows(self, table: DeclaredTable, sql: str) -> pa.Table:
         return self.sql.table(sql).select(table.schema.names).cast(table.schema)
 
     def _give_asked(self, counts: Mapping[date, tuple[int, int]]) -> None:
@@ -227,6 +228,6 @@ class GameKpis:
         self.sql.give("asked", pa.table(columns))
 
 
-def _of_dicts(rows: Sequence[Mapping[str, object]], table: KpiTable) -> pa.Table:
+def _of_dicts(rows: Sequence[Mapping[str, object]], table: DeclaredTable) -> pa.Table:
     names = [name for name in table.schema.names if name != "provisional_until"]
     return pa.Table.from_pylist(list(rows), schema=pa.schema([table.schema.field(name) for name in names]))

@@ -17,6 +17,7 @@ from deltalake.exceptions import TableNotFoundError
 from gamelake.delta.appends import BatchTransaction
 from gamelake.delta.commits import CommitConflictError
 from gamelake.delta.data_files import DataFile
+from gamelake.delta.declared_table import DeclaredTable
 from gamelake.delta.log.checkpoints import is_log_checkpoint_due
 from gamelake.delta.log.codec import (
     ERASURE_NOTE,
@@ -35,7 +36,6 @@ from gamelake.delta.rewrites import discard
 from gamelake.delta.tables import open_table
 from gamelake.objects.store import Store
 from gamelake.serving.gold.runs import ROWS_PER_RUN, KeyRun, runs_of, sorted_by_key
-from gamelake.serving.kpis.tables import KpiTable
 
 GENERATION_NOTE = "gamelake.kpis"
 # A replaced file is deleted by a commit after this time; by then its readers have finished.
@@ -71,7 +71,7 @@ class TableFilesOf:
     """
 
     store: Store
-    definition: KpiTable
+    definition: DeclaredTable
     _handle: DeltaTable | None = None
     _is_void: bool = False
     _files: list[FileEntry] = field(default_factory=list)
@@ -168,7 +168,7 @@ class TableFilesOf:
         return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in self._read.values())])
 
     def runs(self) -> Sequence[KeyRun]:
-        """Return the files whose rows count, with the bounds of their rows' keys; see `KpiTable.sorted_by`."""
+        """Return the files whose rows count, with the bounds of their rows' keys; see `DeclaredTable.sorted_by`."""
         if self._handle is not None and not self._runs and not self._is_void:
             self._runs.extend(runs_of(self._handle, self.definition.sorted_by))
         return self._runs

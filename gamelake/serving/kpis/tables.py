@@ -1,13 +1,11 @@
 """The KPI tables: their columns, and the meaning of each."""
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from gamelake.delta.columns import MICROSECONDS_UTC
-from gamelake.delta.comments import Comments
+from gamelake.delta.declared_table import DeclaredTable
 
 # The lengths of the two longer activity windows, in days, including the day itself.
 WEEK, MONTH = 7, 30
@@ -17,46 +15,6 @@ MONEY = pa.decimal128(38, 6)
 
 _DAY, _COUNT, _TEXT, _RATIO, _SET = pa.date32(), pa.int64(), pa.string(), pa.float64(), pa.binary()
 
-
-@dataclass(frozen=True, slots=True)
-class KpiTable:
-    """One table under gold/.
-
-    Attributes:
-        name: the table's name.
-        description: the table's comment.
-        keys: the columns that identify a row, and that rows are sorted by.
-        columns: the type and the meaning of each column, in order.
-        partition_by: the columns of which each file has only one value.
-    """
-
-    name: str
-    description: str
-    keys: tuple[str, ...]
-    columns: Mapping[str, tuple[pa.DataType, str]]
-    partition_by: tuple[str, ...] = ()
-
-    @property
-    def path(self) -> str:
-        """The table's path in the lakehouse."""
-        return f"gold/{self.name}"
-
-    @property
-    def sorted_by(self) -> tuple[str, ...]:
-        """The key columns that the rows of a file are sorted by."""
-        return tuple(key for key in self.keys if key not in self.partition_by)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The table's columns and their types, in order."""
-        return pa.schema([(name, kind) for name, (kind, _) in self.columns.items()])
-
-    @property
-    def comments(self) -> Comments:
-        """The table's description and its columns' meanings."""
-        return Comments(self.description, {name: meaning for name, (_, meaning) in self.columns.items()})
-
-
 _EVENT_DATE = (_DAY, "the day in the game's time zone; a condition on it decides which files are read")
 _GAME_NAME = (_TEXT, "the title, as the game spells it")
 _PROVISIONAL_UNTIL = (
@@ -64,7 +22,7 @@ _PROVISIONAL_UNTIL = (
     "180 minutes after the end of the day; expect late events until then; later ones still count",
 )
 
-PLAYERS = KpiTable(
+PLAYERS = DeclaredTable(
     "kpi_players",
     "The number of each player of each game, which stands for the player in sets of players.",
     ("game_name", "number"),
@@ -75,7 +33,7 @@ PLAYERS = KpiTable(
     },
 )
 
-PLAYER_SETS = KpiTable(
+PLAYER_SETS = DeclaredTable(
     "kpi_player_sets",
     "Who played on which day: sets of players' numbers (gold.kpi_players) as portable roaring bitmaps.",
     ("event_date", "game_name"),
@@ -95,7 +53,7 @@ PLAYER_SETS = KpiTable(
     partition_by=("event_date", "game_name"),
 )
 
-DAILY = KpiTable(
+DAILY = DeclaredTable(
     "kpi_daily",
     "Each day of each game: events, bookings, players, payers and sessions.",
     ("event_date", "game_name"),
@@ -122,7 +80,7 @@ DAILY = KpiTable(
     },
 )
 
-ACTIVE_PLAYERS = KpiTable(
+ACTIVE_PLAYERS = DeclaredTable(
     "kpi_active_players",
     "Different players of each day, and of 7 and 30 days that end with it.",
     ("event_date", "game_name"),
@@ -138,7 +96,7 @@ ACTIVE_PLAYERS = KpiTable(
 )
 
 
-COHORTS = KpiTable(
+COHORTS = DeclaredTable(
     "kpi_cohorts",
     "The players of each first day, and what they did on each day since, from day 0 to day 365.",
     # The day is first, so that a change of today rewrites no row of an earlier day.

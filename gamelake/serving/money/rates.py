@@ -17,8 +17,8 @@ import msgspec
 import pyarrow as pa
 
 from gamelake.delta.appends import BatchTransaction
-from gamelake.delta.comments import Comments
 from gamelake.delta.commits import CommitConflictError, commit_with_retry
+from gamelake.delta.declared_table import DeclaredTable
 from gamelake.delta.listing import has_log
 from gamelake.delta.owned_tables import OwnedTable, Replacement
 from gamelake.model.errors import ContractError
@@ -34,21 +34,15 @@ _ATTEMPTS = 10
 _ISO = "EUR"
 _HEADER = ["date", "currency", "usd"]
 _FOR_EVER = date(9999, 12, 31)
-_SCHEMA = pa.schema(
-    [
-        pa.field("currency", pa.string()),
-        pa.field("valid_from", pa.date32()),
-        pa.field("valid_until", pa.date32()),
-        pa.field("usd", pa.float64()),
-    ]
-)
-_COMMENTS = Comments(
+TABLE = DeclaredTable(
+    CURRENCY_RATES.removeprefix("gold/"),
     "Exchange rates, each for the days in which it is valid.",
+    ("currency", "valid_from"),
     {
-        "currency": "ISO 4217",
-        "valid_from": "the first day of the rate",
-        "valid_until": "the first day that has another rate; in the year 9999 for the last one",
-        "usd": "how many US dollars one unit of the currency is worth",
+        "currency": (pa.string(), "ISO 4217"),
+        "valid_from": (pa.date32(), "the first day of the rate"),
+        "valid_until": (pa.date32(), "the first day that has another rate; in the year 9999 for the last one"),
+        "usd": (pa.float64(), "how many US dollars one unit of the currency is worth"),
     },
 )
 # The rate of a currency on a date.
@@ -125,7 +119,7 @@ def import_rates(store: Store, rates: Rates, *, dry_run: bool = False) -> RatesI
     Raises:
         TransientError: other writers committed first at every attempt.
     """
-    table = OwnedTable(store=store, path=CURRENCY_RATES, schema=_SCHEMA, comments=_COMMENTS)
+    table = OwnedTable(store=store, path=CURRENCY_RATES, schema=TABLE.schema, comments=TABLE.comments)
 
     def attempt() -> RatesImported:
         handle = table.open()
@@ -138,7 +132,7 @@ def import_rates(store: Store, rates: Rates, *, dry_run: bool = False) -> RatesI
         if dry_run or (not changed and handle is not None):
             return result
         version = 0 if handle is None else handle.version() + 1
-        file = table.write(pa.Table.from_pylist(list(_intervals(merged)), schema=_SCHEMA), {})
+        file = table.write(pa.Table.from_pylist(list(_intervals(merged)), schema=TABLE.schema), {})
         change = Replacement(files=[file], removed=files, transaction=BatchTransaction("currency-rates", version))
         if not table.commit(handle, change):
             raise CommitConflictError
@@ -149,7 +143,7 @@ def import_rates(store: Store, rates: Rates, *, dry_run: bool = False) -> RatesI
 
 def _there(rows: Iterable[Mapping[str, object]]) -> Iterator[tuple[tuple[str, date], float]]:
     for row in rows:
-        yield (row["currency"], row["valid_from"]), row["usd"]  # type: ignore[misc] # columns of _SCHEMA
+        yield (row["currency"], row["valid_from"]), row["usd"]  # type: ignore[misc] # columns of TABLE.schema
 
 
 def _intervals(rates: Rates) -> Iterator[dict[str, object]]:

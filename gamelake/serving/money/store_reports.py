@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelake.delta.appends import BatchTransaction
-from gamelake.delta.comments import Comments
 from gamelake.delta.commits import CommitConflictError, commit_with_retry
+from gamelake.delta.declared_table import DeclaredTable
 from gamelake.delta.owned_tables import OwnedTable, Replacement
 from gamelake.model.errors import ContractError
 from gamelake.model.naming import STORE_SALES
@@ -30,33 +30,22 @@ from gamelake.scans.datasets import dataset
 
 _ATTEMPTS = 10
 _DAY = "event_date"
-_AMOUNT = pa.decimal128(38, 6)
-SCHEMA = pa.schema(
-    [
-        pa.field(_DAY, pa.date32()),
-        pa.field("game_name", pa.string()),
-        pa.field("store", pa.string()),
-        pa.field("order_id", pa.string()),
-        pa.field("product_id", pa.string()),
-        pa.field("country", pa.string()),
-        pa.field("currency", pa.string()),
-        pa.field("units", pa.int64()),
-        pa.field("amount", _AMOUNT),
-    ]
-)
-_COMMENTS = Comments(
+TABLE = DeclaredTable(
+    STORE_SALES.removeprefix("gold/"),
     "Sales and refunds as the stores report them.",
+    (_DAY, "game_name", "store", "order_id", "product_id"),
     {
-        _DAY: "the day of the store; a condition on it decides which files are read",
-        "game_name": "the title",
-        "store": "app_store or google_play",
-        "order_id": "the store's id of the order; null in reports of the App Store, which have sums",
-        "product_id": "the product, by the store's name for it",
-        "country": "of the buyer, ISO 3166-1 alpha-2",
-        "currency": "of amount, ISO 4217",
-        "units": "how many were sold; negative for refunds",
-        "amount": "what players paid, with tax; negative for refunds",
+        _DAY: (pa.date32(), "the day of the store; a condition on it decides which files are read"),
+        "game_name": (pa.string(), "the title"),
+        "store": (pa.string(), "app_store or google_play"),
+        "order_id": (pa.string(), "the store's id of the order; null in reports of the App Store, which have sums"),
+        "product_id": (pa.string(), "the product, by the store's name for it"),
+        "country": (pa.string(), "of the buyer, ISO 3166-1 alpha-2"),
+        "currency": (pa.string(), "of amount, ISO 4217"),
+        "units": (pa.int64(), "how many were sold; negative for refunds"),
+        "amount": (pa.decimal128(38, 6), "what players paid, with tax; negative for refunds"),
     },
+    partition_by=(_DAY,),
 )
 _Row = Mapping[str, str]
 
@@ -76,7 +65,7 @@ class _Layout:
         delimiter: between two columns.
         columns: the names of the columns that are read.
         app: the column that names the app of a row.
-        sale: makes the columns of SCHEMA from `order_id` on, and the day, of a row.
+        sale: makes the columns of TABLE from `order_id` on, and the day, of a row.
     """
 
     delimiter: str
@@ -106,7 +95,7 @@ class StoreReport:
     """The sales of one game in one report.
 
     Attributes:
-        sales: the columns of SCHEMA, in any order of rows.
+        sales: the columns of TABLE, in any order of rows.
         left_out: lines of other apps, and lines without a price.
     """
 
@@ -141,7 +130,7 @@ def read_report(lines: TextIO, name: str, store: ReportingStore, app: str, game_
             found.append({"game_name": game_name, "store": store.value, **sale})
         else:
             left_out += 1
-    return StoreReport(pa.Table.from_pylist(found, schema=SCHEMA), left_out)
+    return StoreReport(pa.Table.from_pylist(found, schema=TABLE.schema), left_out)
 
 
 def import_report(store: Store, report: StoreReport, *, dry_run: bool = False) -> ReportImported:
@@ -166,11 +155,13 @@ def import_report(store: Store, report: StoreReport, *, dry_run: bool = False) -
 
 def create_table(store: Store) -> None:
     """Create the table without rows, unless it exists, so that views over it exist."""
-    _replace(store, SCHEMA.empty_table(), [])
+    _replace(store, TABLE.schema.empty_table(), [])
 
 
 def _replace(store: Store, sales: pa.Table, days: Sequence[date]) -> None:
-    table = OwnedTable(store=store, path=STORE_SALES, schema=SCHEMA, partition_by=(_DAY,), comments=_COMMENTS)
+    table = OwnedTable(
+        store=store, path=STORE_SALES, schema=TABLE.schema, partition_by=TABLE.partition_by, comments=TABLE.comments
+    )
     names = {str(day) for day in days}
 
     def attempt() -> None:
@@ -178,7 +169,11 @@ def _replace(store: Store, sales: pa.Table, days: Sequence[date]) -> None:
         if handle is not None and not days:
             return
         removed = table.files(handle, lambda file: file.partition[_DAY] in names)
-        former = dataset(store.location, STORE_SALES, SCHEMA, removed).to_table() if removed else SCHEMA.empty_table()
+        former = (
+            dataset(store.location, STORE_SALES, TABLE.schema, removed).to_table()
+            if removed
+            else TABLE.schema.empty_table()
+        )
         rows = pa.concat_tables([_of_others(former, sales), sales]).combine_chunks()
         files = [
             table.write(rows.filter(pc.field(_DAY) == pa.scalar(day)).drop_columns([_DAY]), {_DAY: str(day)})
@@ -196,7 +191,7 @@ def _of_others(former: pa.Table, sales: pa.Table) -> pa.Table:
     """Return the rows of other stores and other games."""
     keys = ["store", "game_name"]
     return former.join(sales.select(keys).group_by(keys).aggregate([]), keys, join_type="left anti").select(
-        SCHEMA.names
+        TABLE.schema.names
     )
 
 

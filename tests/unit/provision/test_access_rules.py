@@ -22,7 +22,7 @@ from gamelake.serving.experiments.tables import RESULTS, STATISTICS, exposure_ta
 from gamelake.serving.kpis.tables import ALL as KPI_TABLES
 from gamelake.serving.live_ops.signals.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
 from gamelake.serving.live_ops.states.player_table import PLAYER_STATE, ROW_SCHEMA
-from gamelake.serving.money.store_reports import SCHEMA as STORE_SALES_SCHEMA
+from gamelake.serving.money.store_reports import TABLE as STORE_SALES_TABLE
 from gamelake.serving.sql.dialects import names_in
 from gamelake.serving.sql.views import load_views
 from services.provision.access import ACCESS, GAMES, RULES, SETTINGS, VIEWS, AccessRules, generate, mask
@@ -201,7 +201,7 @@ def test_every_table_of_all_games_in_the_code_is_in_the_contract() -> None:
     """Those of the data's quality are for people who see all games."""
     schemas: dict[str, pa.Schema] = {
         "silver.events": COMMON_SCHEMA,
-        STORE_SALES: STORE_SALES_SCHEMA,
+        STORE_SALES: STORE_SALES_TABLE.schema,
         PLAYER_STATE: ROW_SCHEMA,
         MINUTES: MINUTES_SCHEMA,
         SIGNALS: SIGNALS_SCHEMA,
