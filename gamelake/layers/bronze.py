@@ -57,7 +57,8 @@ def header_lists(headers: Sequence[Headers | None]) -> pa.ListArray:
         fields=list(HEADERS.value_type),
     )
     offsets = np.cumsum([0, *(len(each or ()) for each in headers)], dtype=np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), structs, HEADERS, mask=pa.array([not each for each in headers]))
+    absent = pa.array([not each for each in headers], pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(offsets), structs, HEADERS, mask=absent)
 
 
 def as_bronze(records: pa.RecordBatch, topic: str, schema_ids: pa.Array) -> pa.RecordBatch:

@@ -62,7 +62,8 @@ def newest_figures(refresh: KpiRefresh, now: datetime) -> list[KpiFigure]:
 def _newest_days(days: pa.Table, zones: Zones, now: datetime) -> pa.Table:
     """Return the day of each game that is as long ago as the newest day of any; `game_name` and `event_date`."""
     games = days.column("game_name").unique()
-    today = pa.table({"game_name": games, "today": pa.array([zones.zone(game).day(now) for game in games.to_pylist()])})
+    today_of = pa.array([zones.zone(game).day(now) for game in games.to_pylist()], pa.date32())
+    today = pa.table({"game_name": games, "today": today_of})
     dated = days.select(["game_name", "event_date"]).join(today, "game_name")
     begun = dated.filter(pc.field("event_date") <= pc.field("today"))
     ages = pc.days_between(begun.column("event_date"), begun.column("today"))

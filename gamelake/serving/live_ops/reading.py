@@ -100,7 +100,7 @@ class CheckedEvents:
 
     def games(self) -> pa.Array:
         """Return the contract's name of each event's game: string, one for each event, in order."""
-        names = pa.array([game_of(table) or "" for table in self.tables])
+        names = pa.array([game_of(table) or "" for table in self.tables], pa.string())
         return names.take(pa.array(self.codes))
 
     def micros(self) -> pa.Array:

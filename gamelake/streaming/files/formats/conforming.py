@@ -80,7 +80,7 @@ def _conform(array: pa.Array, field: pa.Field, message: Descriptor) -> pa.Array:
 
 def _numbers(names: pa.StringArray, enum: EnumDescriptor) -> pa.Array:
     """Return the numbers (int32) of an enumeration's names, one per element; a null stays null."""
-    known = pa.array([value.name for value in enum.values])
+    known = pa.array([value.name for value in enum.values], pa.string())
     places = pc.index_in(names, known)
     if places.null_count > names.null_count:
         raise UnreadableFileError(f"a column has a name that {enum.name} lacks")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gamelake.contract.aggregates import AggregateSpec, Refresh
+from gamelake.contract.aggregates import AggregateSpec, Over, Refresh
 from gamelake.objects.store import Location
 from gamelake.serving.gold.definition import define
 from gamelake.serving.gold.refresh import GoldRefresh, RefreshOutcome
@@ -119,3 +119,34 @@ def test_the_table_is_empty_while_silver_lacks_the_field_again(lake: Location, s
 
     assert refresh(lake, spec) is RefreshOutcome.REBUILT
     assert gold(lake, spec) == {(DAYS[0], None): None, (DAYS[1], "gems"): 8}
+
+
+@pytest.mark.parametrize("how", [Refresh.MERGE, Refresh.PARTITION])
+def test_a_column_that_an_older_table_of_all_games_lacks_is_null_until_the_table_has_it(
+    lake: Location, how: Refresh
+) -> None:
+    by_country = AggregateSpec(
+        name="by_country",
+        over=Over.ALL_GAMES,
+        group_by=("event_date", "country"),
+        refresh=how,
+        columns={"events": "count(*)"},
+    )
+
+    def computed() -> tuple[RefreshOutcome, list[object]]:
+        outcome = GoldRefresh(lake, "silver/events", "gold/by_country", define(by_country))().outcome
+        rows = DeltaTable(lake.child("gold/by_country")).to_pyarrow_table().to_pylist()
+        return outcome, sorted((row["country"] or "", row["events"]) for row in rows)
+
+    def commit(columns: dict[str, object]) -> None:
+        rows = pa.table({"event_date": pa.array([DAYS[0]], pa.date32()), "game_name": ["Archery Duel"], **columns})
+        write_deltalake(
+            lake.child("silver/events"), rows, mode="append", schema_mode="merge", partition_by=["event_date"]
+        )
+
+    commit({})
+    assert computed() == (RefreshOutcome.REBUILT, [("", 1)])
+    commit({})
+    assert computed()[1] == [("", 2)]
+    commit({"country": ["JP"]})
+    assert computed()[1] == [("", 2), ("JP", 1)]

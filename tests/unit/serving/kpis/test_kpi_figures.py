@@ -74,6 +74,12 @@ def test_the_newest_day_and_hour_are_shown(shown: Shown) -> None:
     )
 
 
+def test_a_new_lakehouse_shows_no_figures(shown: Shown) -> None:
+    shown.bring([])
+
+    assert shown.titles("gamelake_kpi_day_events") == set()
+
+
 def test_a_silent_games_last_figures_are_not_shown(shown: Shown) -> None:
     shown.bring([Event(at=BEGINNING + 23 * HOUR, game=game) for game in ("Archery", "Bingo")])
     assert shown.titles("gamelake_kpi_hour_events") == {"Archery", "Bingo"}
