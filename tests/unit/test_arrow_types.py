@@ -1,4 +1,4 @@
-"""Arrow infers the type null for an empty list, which joins and kernels then refuse: an array of a comprehension says its type."""
+"""An array of a comprehension says its type: Arrow infers null for an empty list, which joins and kernels refuse."""
 
 import ast
 from collections.abc import Iterator
