@@ -38,6 +38,7 @@ NO_AGGREGATES = frozenset(
         "gold/kpi_daily",
         "gold/kpi_active_players",
         "gold/kpi_cohorts",
+        "gold/kpi_cohorts_by",
     }
 )
 

@@ -19,7 +19,9 @@ from gamelake.contract.time_zones import UTC_DAYS, Zones
 from gamelake.delta.appends import schema_of
 from gamelake.delta.log.codec import FileEntry, live_files
 from gamelake.delta.tables import open_table
+from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.model.errors import ContractError, StoreError
+from gamelake.model.naming import SILVER_EVENTS
 from gamelake.objects.store import Store
 from gamelake.scans.datasets import dataset, missing_files
 from gamelake.scans.sql_engine import Engine, without_zones
@@ -90,6 +92,9 @@ class Source:
         Raises:
             ContractError: the aggregate reads a column that the table lacks.
         """
+        if self.table == SILVER_EVENTS:
+            # A column that a newer platform added comes into the table with its next commit.
+            schema = pa.schema([*schema, *(field for field in COMMON_SCHEMA if field.name not in schema.names)])
         lacking = sorted(self.definition.reads - set(schema.names))
         if lacking:
             raise ContractError(
