@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, Schema
 
+from gamelake.contract.aggregates import Over
 from gamelake.contract.time_zones import UTC_DAYS, Zones
 from gamelake.delta.appends import schema_of
 from gamelake.delta.log.codec import FileEntry, live_files
 from gamelake.delta.tables import open_table
 from gamelake.layers.silver import COMMON_SCHEMA
 from gamelake.model.errors import ContractError, StoreError
-from gamelake.model.naming import SILVER_EVENTS
 from gamelake.objects.store import Store
 from gamelake.scans.datasets import dataset, missing_files
 from gamelake.scans.sql_engine import Engine, without_zones
@@ -87,14 +87,14 @@ class Source:
         Args:
             name: the relation's name.
             schema: all columns of the table; the relation has those that the aggregate reads, timestamps without zone.
+                A column that `silver/events` has not yet got is null.
             files: the files.
 
         Raises:
             ContractError: the aggregate reads a column that the table lacks.
         """
-        if self.table == SILVER_EVENTS:
-            # A column that a newer platform added comes into the table with its next commit.
-            schema = pa.schema([*schema, *(field for field in COMMON_SCHEMA if field.name not in schema.names)])
+        if self.definition.spec.over is Over.ALL_GAMES:
+            schema = _with_later_columns(schema)
         lacking = sorted(self.definition.reads - set(schema.names))
         if lacking:
             raise ContractError(
@@ -120,6 +120,12 @@ class Source:
         """
         rows = self.sql.table(self.definition.counting(name))
         return rows.drop_columns([UNFIT]), pc.sum(rows.column(UNFIT)).as_py() or 0
+
+
+def _with_later_columns(schema: pa.Schema) -> pa.Schema:
+    """Add the columns that an older `silver/events` gets with its next commit."""
+    later = [field for field in COMMON_SCHEMA if field.name not in schema.names]
+    return pa.schema([*schema, *later])
 
 
 def _has(schema: pa.Schema, path: str) -> bool:
