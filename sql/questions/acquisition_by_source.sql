@@ -2,7 +2,7 @@
 -- Grain: one row per game_name and source, of the last 30 days.
 -- Asked by: analyst.
 -- For: product manager.
--- A source has no cost per install if no file with its cost was imported, or if a currency has no rate.
+-- A source without an imported cost costs 0. A day whose currency has no rate adds its installs, and no cost.
 SELECT
     game_name,
     source,

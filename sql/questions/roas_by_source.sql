@@ -1,4 +1,4 @@
--- Which share of its cost has each source brought back (ROAS) 0, 1, 7 and 30 days after the players' first day?
+-- What have players paid for each dollar that they cost (ROAS) 0, 1, 7 and 30 days after their first day, by source?
 -- Grain: one row per game_name, source and day, of the first days of the last 45 days that have a cost.
 -- Asked by: analyst.
 -- For: product manager.

@@ -1,4 +1,4 @@
-"""What new players cost: imported from CSV files of advertising networks, to compare with installs and revenue.
+"""The cost of new players: imported from CSV files of advertising networks, to compare with installs and revenue.
 
 A file replaces all rows of its games, sources and days, so that a file can be imported again, and a later file with
 corrections too.
