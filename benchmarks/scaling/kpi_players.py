@@ -29,7 +29,7 @@ from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.kpis.sets import GameSets, window
 from gamelake.serving.kpis.sources import HOURS, PLAYER_DAYS, SESSIONS
 from gamelake.serving.kpis.table_files import TableFilesOf
-from gamelake.serving.kpis.tables import MONEY, MONTH
+from gamelake.serving.kpis.tables import DIMENSIONS, MONEY, MONTH
 
 _GAME = "Archery Duel"
 _FIRST = date(2026, 1, 1)
@@ -65,8 +65,23 @@ def _player_days(day: date, players: np.ndarray) -> pa.Table:
         "event_count": pa.repeat(pa.scalar(20), count),
         "purchase_count": pa.array((players % 30 == 0).astype(np.int64)),
         "bookings": pa.array(np.where(players % 30 == 0, players % 7 + 1, 0)).cast(pa.decimal128(25, 6)).cast(MONEY),
+        **_first_values(day, players),
     }
     return pa.table(rows)
+
+
+def _first_values(day: date, players: np.ndarray) -> dict[str, pa.Array]:
+    """Return 60 countries of which few are large, 3 platforms, 5 versions of a day, and 8 sources or none."""
+    number = (day - _FIRST).days
+    values = {
+        "country": np.minimum(1_000_000 // (players % 9_973 + 1) % 60, players % 60),
+        "platform": players % 3,
+        "app_version": number // 14 + np.minimum(players % 11, 4),
+        "source": np.where(players % 2, players % 8, -1),
+    }
+    moment = f"{int(_MIDNIGHT.timestamp()) + number * 86_400:010d}000000"
+    texts = {name: [None, *(f"{moment}{name} {value}" for value in range(200))] for name in DIMENSIONS}
+    return {f"first_{name}": pa.array(texts[name]).take(pa.array(values[name] + 1)) for name in DIMENSIONS}
 
 
 def _sessions(of_players: pa.Table, day: date) -> pa.Table:

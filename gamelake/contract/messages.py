@@ -23,6 +23,7 @@ class MappedColumn(StrEnum):
     CURRENCY = "currency"
     PRICE_MICROS = "price_micros"
     ORDER_ID = "order_id"
+    INSTALL_SOURCE = "install_source"
     INGEST_TIME = "ingest_time"
     EVENT_ID = "event_id"
 

@@ -1,7 +1,7 @@
 """Declares a table of gold: its columns, and the meaning of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ class DeclaredTable:
         keys: the columns that identify a row, and that rows are sorted by.
         columns: the type and the meaning of each column, in order.
         partition_by: the columns of which each file has only one value.
+        fields: the meaning of each field of a struct, by `column.field`.
     """
 
     name: str
@@ -25,6 +26,7 @@ class DeclaredTable:
     keys: tuple[str, ...]
     columns: Mapping[str, tuple[pa.DataType, str]]
     partition_by: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -44,4 +46,6 @@ class DeclaredTable:
     @property
     def comments(self) -> Comments:
         """The table's description and its columns' meanings."""
-        return Comments(self.description, {name: meaning for name, (_, meaning) in self.columns.items()})
+        return Comments(
+            self.description, {**{name: meaning for name, (_, meaning) in self.columns.items()}, **self.fields}
+        )

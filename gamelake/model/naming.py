@@ -15,6 +15,7 @@ TABLE_CHECKS = "gold/table_checks"
 VALIDATIONS = "gold/validations"
 CURRENCY_RATES = "gold/currency_rates"
 STORE_SALES = "gold/store_sales"
+ACQUISITION_COST = "gold/acquisition_cost"
 LINEAGE_EVENTS = "lineage/events"
 AUDIT_QUERIES = "audit/queries"
 AUDIT_SUPPORT_CALLS = "audit/support_calls"
@@ -27,6 +28,7 @@ NO_AGGREGATES = frozenset(
         VALIDATIONS,
         CURRENCY_RATES,
         STORE_SALES,
+        ACQUISITION_COST,
         "gold/live_ops_player_state",
         "gold/live_ops_minutes",
         "gold/live_ops_signals",
@@ -38,6 +40,7 @@ NO_AGGREGATES = frozenset(
         "gold/kpi_daily",
         "gold/kpi_active_players",
         "gold/kpi_cohorts",
+        "gold/kpi_cohorts_by",
     }
 )
 

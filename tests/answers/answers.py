@@ -5,13 +5,16 @@ from decimal import Decimal
 from typing import Any
 
 from tests.answers.of_all_games import OF_ALL_GAMES
+from tests.answers.of_cohorts import OF_COHORTS
 from tests.answers.of_funnels import OF_FUNNELS
 from tests.answers.of_money import OF_MONEY
 from tests.answers.of_one_game import OF_ONE_GAME
 from tests.answers.of_resources import OF_RESOURCES
 from tests.answers.of_versions import OF_VERSIONS
 
-ANSWERS = {**OF_ALL_GAMES, **OF_FUNNELS, **OF_MONEY, **OF_ONE_GAME, **OF_RESOURCES, **OF_VERSIONS}
+ANSWERS = {
+    **OF_ALL_GAMES, **OF_COHORTS, **OF_FUNNELS, **OF_MONEY, **OF_ONE_GAME, **OF_RESOURCES, **OF_VERSIONS,
+}  # fmt: skip
 
 
 def plain(row: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:

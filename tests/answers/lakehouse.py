@@ -19,9 +19,11 @@ from gamelake.serving.experiments.refresh import ExperimentRefresh, load_contrac
 from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.runner import FailedRefresh, GoldTables, attempt
 from gamelake.serving.kpis.refresh import KpiRefresh
+from gamelake.serving.money.acquisition_cost import import_cost
 from gamelake.serving.money.rates import import_rates
 from gamelake.serving.money.store_reports import create_table, import_report
 from tests.answers.figures import FIGURES
+from tests.answers.of_cohorts import acquisition_cost
 from tests.answers.of_money import RATES, google_play_report
 from tests.answers.of_one_game import DEAD_LETTERS, EXPERIMENT, EXPERIMENT_START, variant_of
 from tests.answers.play import GAMES, TODAY, WITHOUT_RESOURCES, Event
@@ -63,6 +65,7 @@ def make_lakehouse(location: Location) -> None:
     create_table(Store(location))
     for game in GAMES:
         import_report(Store(location), google_play_report(game))
+    import_cost(Store(location), acquisition_cost())
     results = [attempt(refresh) for refresh in GoldTables(Store(location), contract()).now()]
     failed = [each.reason for each in results if isinstance(each, FailedRefresh)]
     assert not failed, failed

@@ -16,6 +16,8 @@ _PLAYERS_PER_GAME = 20
 # Countries of players, with their currency and how many of its units a US dollar is; CLP has no rate.
 PLACES = (("US", "USD", 1), ("DE", "EUR", 0.5), ("JP", "JPY", 100), ("CL", "CLP", 900), (None, None, 1))
 _LOADING = ("session_start", "level_started")
+# Sources of players.
+_SOURCES = ("organic", "meta", "google", None)
 # This game sends version 3 of the event: neither resources nor load times.
 WITHOUT_RESOURCES = "Bingo Harbor"
 
@@ -46,6 +48,7 @@ class Event:
     experiment_ids: list[str] | None = field(default=None, hash=False)
     load_ms: int | None = None
     resource: tuple[str, int, str] | None = None
+    install_source: str | None = None
 
     @property
     def day(self) -> date:
@@ -90,7 +93,7 @@ def known_events() -> list[Event]:
                 chance.random() < 0.4,
                 timedelta(seconds=chance.choice((0, 0, 3, -90, 4000))),
             )
-            life = list(_life(player, chance))
+            life = [_with_source(event, number) for event in _life(player, chance)]
             events += life
             events += _receipt(life[-1]) if number % 4 == 0 else ()
             events += _refunds(life) if number % 3 else ()
@@ -114,6 +117,11 @@ def _refunds(life: list[Event]) -> Iterator[Event]:
                 bought, event_time=bought.event_time + timedelta(hours=hours), event_name="refund", amount=None,
                 session_id=None, app_version=None, ingest_time=None, client_event_time=None,
             )  # fmt: skip
+
+
+def _with_source(event: Event, number: int) -> Event:
+    """A session begins with the source of its player."""
+    return replace(event, install_source=_SOURCES[number % 4]) if event.event_name == "session_start" else event
 
 
 def _smoke_test(game: str) -> Event:

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from gamelake.scans.sql_engine import without_zones
+from gamelake.serving.kpis import first_values
 
 Rows = list[tuple[object, ...]]
 
@@ -19,6 +20,24 @@ CREATE VIEW e AS SELECT * REPLACE (reporting_day AS event_date), date_trunc('hou
   FROM silver WHERE event_name IS DISTINCT FROM 'smoke_test';
 CREATE VIEW firsts AS
   SELECT game_name, gamer_id, min(event_date) AS first FROM e WHERE gamer_id IS NOT NULL GROUP BY ALL;
+CREATE VIEW first_values AS
+  SELECT game_name, gamer_id, first, dimension, coalesce(value, 'unknown') AS value
+  FROM (SELECT f.game_name, f.gamer_id, f.first,
+      arg_min(e.country, (event_time, e.country)) FILTER (e.country <> '') AS country,
+      arg_min(e.platform, (event_time, e.platform)) FILTER (e.platform <> '') AS platform,
+      arg_min(e.app_version, (event_time, e.app_version)) FILTER (e.app_version <> '') AS app_version,
+      arg_min(e.install_source, (event_time, e.install_source)) FILTER (e.install_source <> '') AS source
+    FROM firsts f JOIN e ON e.game_name = f.game_name AND e.gamer_id = f.gamer_id AND e.event_date = f.first
+    GROUP BY ALL)
+    UNPIVOT INCLUDE NULLS (value FOR dimension IN (country, platform, app_version, source));
+CREATE VIEW ranked AS
+  SELECT game_name, first, dimension, value,
+    row_number() OVER (PARTITION BY game_name, first, dimension ORDER BY count(*) DESC, value) AS place
+  FROM first_values WHERE value NOT IN ('unknown', 'other') GROUP BY game_name, first, dimension, value;
+CREATE VIEW members AS
+  SELECT v.game_name, v.gamer_id, v.first, v.dimension,
+    CASE WHEN v.value = 'unknown' OR place <= most_values() THEN v.value ELSE 'other' END AS value
+  FROM first_values v LEFT JOIN ranked USING (game_name, first, dimension, value);
 CREATE VIEW days AS SELECT DISTINCT game_name, gamer_id, event_date AS day FROM e WHERE gamer_id IS NOT NULL;
 """
 EXPECTED = {
@@ -54,6 +73,27 @@ EXPECTED = {
               count(DISTINCT gamer_id) FILTER (p.day < c.event_date) AS payers_before
             FROM firsts f JOIN paid p USING (game_name, gamer_id)
             WHERE f.game_name = c.game_name AND f.first = c.first AND p.day <= c.event_date) m""",
+    "kpi_cohorts_by": """
+        WITH sizes AS (SELECT game_name, first, dimension, value, count(*) AS n FROM members GROUP BY ALL),
+        cells AS (
+          SELECT CAST(first + CAST(day AS INT) AS DATE) AS event_date, game_name, first, dimension, value, day, n
+          FROM sizes JOIN clock USING (game_name) CROSS JOIN range(366) AS numbers(day)
+          WHERE event_date <= today AND (day <= 30 OR day IN (60, 90, 180, 365))),
+        paid AS (
+          SELECT game_name, gamer_id, event_date AS day, coalesce(sum(TRY_CAST(amount AS DECIMAL(18, 6))), 0) AS paid
+          FROM e WHERE is_purchase AND gamer_id IS NOT NULL GROUP BY ALL)
+        SELECT c.event_date, c.game_name, c.first, c.dimension, c.value, c.day, n, returned, returned / n, bookings,
+          cumulative, CAST(cumulative AS DOUBLE) / n, payers - payers_before, payers, payers / n, provisional_until
+        FROM cells c JOIN calendar USING (game_name, event_date),
+          LATERAL (SELECT count(*) AS returned FROM members f JOIN days d USING (game_name, gamer_id)
+            WHERE f.game_name = c.game_name AND f.first = c.first AND f.dimension = c.dimension AND f.value = c.value
+              AND d.day = c.event_date) r,
+          LATERAL (SELECT coalesce(sum(paid) FILTER (p.day = c.event_date), 0) AS bookings,
+              coalesce(sum(paid), 0) AS cumulative, count(DISTINCT gamer_id) AS payers,
+              count(DISTINCT gamer_id) FILTER (p.day < c.event_date) AS payers_before
+            FROM members f JOIN paid p USING (game_name, gamer_id)
+            WHERE f.game_name = c.game_name AND f.first = c.first AND f.dimension = c.dimension AND f.value = c.value
+              AND p.day <= c.event_date) m""",
     "kpi_daily": """
         WITH s AS (
           SELECT event_date, game_name, gamer_id, session_id, epoch(max(event_time) - min(event_time)) AS seconds,
@@ -99,6 +139,7 @@ def expected_kpis(silver: pa.Table, now: datetime, zones: Mapping[str, str] = Ma
             pa.table({"game_name": pa.array(games, pa.string()), "today": pa.array(today.values(), pa.date32())}),
         )
         connection.register("calendar", _calendar(zones, today, {day for day in days if day is not None}))
+        connection.execute(f"CREATE MACRO most_values() AS {first_values.MOST_VALUES}")
         connection.execute(_EVENTS)
         return {name: in_order(connection.execute(sql).fetchall()) for name, sql in EXPECTED.items()}
 

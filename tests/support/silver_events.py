@@ -34,6 +34,8 @@ class Event:
     name: str | None = "level_completed"
     platform: str | None = "ios"
     version: str = "1.0"
+    country: str | None = None
+    source: str | None = None
     amount: float | None = None
     taken_in: datetime | None = None
     arrival_is_known: bool = True
@@ -108,6 +110,8 @@ def as_rows(events: Sequence[Event]) -> pa.Table:
             "session_id": event.session,
             "platform": event.platform,
             "app_version": event.version,
+            "country": event.country,
+            "install_source": event.source,
             "amount": event.amount,
             "ingest_time": (event.taken_in or event.at) if event.arrival_is_known else None,
             "event_date": event.at.date(),

@@ -61,5 +61,8 @@ COMMANDS: Mapping[str, ContainerCommand] = {
     "store-report": ContainerCommand(
         "maintenance", "jobs.import_store_report", "Import an app store's sales report from standard input."
     ),
+    "acquisition-cost": ContainerCommand(
+        "maintenance", "jobs.import_acquisition_cost", "Import the cost of new players, as CSV on standard input."
+    ),
     "export": ContainerCommand("privacy", "jobs.export_player", "Export the data that is stored about a player."),
 }

@@ -6,7 +6,7 @@ with history.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 from obstore.exceptions import BaseError
 
+from gamelake.contract.aggregates import AggregateSpec
 from gamelake.contract.experiments import (
     EXPERIMENTS_FILE,
     PLAYER_DAYS,
@@ -106,11 +107,18 @@ def load_contracts(games_file: Path) -> ExperimentContracts | None:
 def _contracts(
     games_file: Path, games: GamesContract, metrics: MetricsContract, experiments: Sequence[ExperimentSpec]
 ) -> ExperimentContracts | None:
-    aggregates = load_gold(games_file).aggregates
-    found = [define(each) for each in aggregates if each.name == PLAYER_DAYS]
+    used = outcomes(games, metrics)
+    columns = {each.column for each in used.values()}
+    found = [_only(each, columns) for each in load_gold(games_file).aggregates if each.name == PLAYER_DAYS]
     if not found or not experiments:
         return None
-    return ExperimentContracts(games, experiments, outcomes(games, metrics), found[0])
+    return ExperimentContracts(games, experiments, used, define(found[0]))
+
+
+def _only(spec: AggregateSpec, columns: Collection[str]) -> AggregateSpec:
+    """Return an aggregate with some of its columns: player days have others too, which are not outcomes."""
+    kept = {name: column for name, column in spec.columns.items() if name in columns}
+    return msgspec.structs.replace(spec, columns=kept)
 
 
 def _today() -> date:

@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from gamelake.contract.time_zones import TimeZone
-from gamelake.delta.log.codec import FileEntry
 from gamelake.scans.sql_engine import Engine
-from gamelake.serving.gold.runs import KeyRun, sorted_by_key, split, touched
 from gamelake.serving.kpis.days import CALENDAR, calendar
+from gamelake.serving.kpis.game_files import GameFiles
 from gamelake.serving.kpis.sets import DaySets, GameSets, as_numbers
 from gamelake.serving.kpis.sources import may_have
 from gamelake.serving.kpis.table_files import FileChange, TableFilesOf
@@ -30,7 +29,7 @@ from gamelake.serving.kpis.tables import COHORTS, LAST_COHORT_DAY, MONEY
 
 # The rows of 45 days with 365 cohorts: a refresh rewrites the newest file of each game.
 _ROWS_PER_FILE = 16_384
-_ROWS = pa.schema([field for field in COHORTS.schema if field.name not in COHORTS.partition_by])
+_EPOCH = date(1970, 1, 1)
 _CELL = ("event_date", "cohort_date", "new_players", "returned_players", "bookings", "new_payers")
 _CELLS = pa.schema([COHORTS.schema.field(name) for name in _CELL])
 COHORT_ROWS = f"""
@@ -75,48 +74,18 @@ class Cohorts:
         if not days | cohorts:
             return FileChange()
         first = min(days | cohorts)
-        former = self._former(first)
+        number = (first - _EPOCH).days
+        files = GameFiles(self.table, self.sets.game, _ROWS_PER_FILE)
+        day_before = date.fromordinal(max(first.toordinal() - 1, 1))
+        former = files.rows_since(day_before).filter(pc.field("event_date") >= day_before)
         since = former.filter(pc.field("event_date") >= first)
         is_new = pc.field("event_date").isin(list(days)) | pc.field("cohort_date").isin(list(cohorts))
         cells = pa.concat_tables([since.filter(~is_new).select(_CELL), *self._cells(days, cohorts)])
         self.sql.give("cells", cells)
         self.sql.give(CALENDAR, calendar(self.zone, cells.column("event_date").unique().to_pylist()))
         self.sql.give("earlier", former.filter(pc.field("event_date") < first))
-        rows = self.sql.table(COHORT_ROWS).select(_ROWS.names).cast(_ROWS)
-        return self._written(first, since, rows)
-
-    def _former(self, first: date) -> pa.Table:
-        """Read the game's rows in the table from the day before `first` on."""
-        day_before = date.fromordinal(max(first.toordinal() - 1, 1))
-        files = [run.file for run in self._runs if run.bounds is None or run.bounds[1][:1] >= ((False, day_before),)]
-        return self._rows(files).filter(pc.field("event_date") >= day_before)
-
-    @property
-    def _runs(self) -> list[KeyRun]:
-        return [run for run in self.table.runs() if run.file.partition == self._partition]
-
-    @property
-    def _partition(self) -> dict[str, str | None]:
-        return {"game_name": self.sets.game}
-
-    def _rows(self, files: Iterable[FileEntry]) -> pa.Table:
-        return pa.concat_tables([_ROWS.empty_table(), *(self.table.recent_rows_of(file).cast(_ROWS) for file in files)])
-
-    def _written(self, first: date, since: pa.Table, rows: pa.Table) -> FileChange:
-        """Write the files whose rows from the day `first` on, which are `since`, become other ones."""
-        names, change = COHORTS.sorted_by, FileChange()
-        rows = sorted_by_key(rows, names)
-        keys = sorted_by_key(pa.concat_tables([since.select(names), rows.select(names)]), names)
-        for concerned in touched(self._runs, keys):
-            old = sorted_by_key(self._rows(concerned.files), names)
-            kept = old.filter(pc.field("event_date") < first)
-            made = pa.concat_tables([kept, concerned.of(rows, names)]).combine_chunks()
-            if not made.equals(old):
-                for part in split(made, names, _ROWS_PER_FILE):
-                    change.written.append(self.table.write(part, self._partition))
-                    self.table.keep(change.written[-1].path, part)
-                change.removed.extend(concerned.files)
-        return change
+        rows = self.sql.table(COHORT_ROWS).select(files.schema.names).cast(files.schema)
+        return files.replace(since, rows, lambda old: old.column("event_date").cast(pa.int32()).to_numpy() < number)
 
     def _cells(self, days: set[date], cohorts: set[date]) -> Iterable[pa.Table]:
         """Compute the cells of some days and of some cohorts from the sets."""

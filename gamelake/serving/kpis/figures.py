@@ -12,7 +12,10 @@ from gamelake.contract.time_zones import TimeZone
 from gamelake.delta.declared_table import DeclaredTable
 from gamelake.scans.sql_engine import Engine
 from gamelake.serving.kpis.cohorts import COHORT_ROWS, Cohorts
+from gamelake.serving.kpis.cohorts_by import SPLIT_ROWS, CohortsBy
 from gamelake.serving.kpis.days import CALENDAR, calendar
+from gamelake.serving.kpis.first_values import SQL as FIRST_VALUES
+from gamelake.serving.kpis.first_values import FirstValues
 from gamelake.serving.kpis.numbers import PLAYER_KEY, KnownPlayers, NewPlayers, Numbers
 from gamelake.serving.kpis.sets import GameSets, Played, activity, after, as_set
 from gamelake.serving.kpis.sources import (
@@ -25,7 +28,7 @@ from gamelake.serving.kpis.sources import (
     portions,
 )
 from gamelake.serving.kpis.table_files import FileChange, TableFilesOf
-from gamelake.serving.kpis.tables import ACTIVE_PLAYERS, DAILY, MONTH
+from gamelake.serving.kpis.tables import ACTIVE_PLAYERS, COHORTS, COHORTS_BY, DAILY, MONTH
 
 _EPOCH = date(1970, 1, 1)
 _ASKED = "SEMI JOIN asked USING (event_date, game_name)"
@@ -79,7 +82,16 @@ _DAILY = f"""
       LEFT JOIN peaks USING (event_date, game_name)
     """  # noqa: S608 # constants
 _ACTIVITY = f"SELECT activity.*, provisional_until FROM activity JOIN {CALENDAR} USING (event_date)"  # noqa: S608 # constants
-SQL = (*map(changed_sql, (PLAYER_DAYS, SESSIONS, HOURS)), _PLAYED, _UNKNOWN, _DAILY, _ACTIVITY, COHORT_ROWS)
+SQL = (
+    *map(changed_sql, (PLAYER_DAYS, SESSIONS, HOURS)),
+    _PLAYED,
+    _UNKNOWN,
+    _DAILY,
+    _ACTIVITY,
+    COHORT_ROWS,
+    *FIRST_VALUES,
+    *SPLIT_ROWS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +125,11 @@ class GameChange:
 
     Attributes:
         rows: one change for each of the tables DAILY and ACTIVE_PLAYERS.
-        cohorts: the files of COHORTS.
+        cohorts: the files of COHORTS and COHORTS_BY, by table.
     """
 
     rows: Sequence[TableChange]
-    cohorts: FileChange
+    cohorts: Mapping[str, FileChange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +140,7 @@ class GameKpis:
         game: the game's title.
         zone: the zone of the game's days.
         sets: the game's sets of players: the committed ones, and those that this computes.
-        cohorts: the table of cohorts.
+        tables: the KPI tables, by name.
         sources: the gold tables that KPIs are computed from.
         changes: the changes of these tables, by path.
         known: the index of players who have numbers.
@@ -140,7 +152,7 @@ class GameKpis:
     game: str
     zone: TimeZone
     sets: GameSets
-    cohorts: TableFilesOf
+    tables: Mapping[str, TableFilesOf]
     sources: GoldSources
     changes: Mapping[str, SourceChanges]
     known: KnownPlayers
@@ -157,7 +169,7 @@ class GameKpis:
             today: the game's day at the time of the platform's clock.
 
         Returns:
-            The new rows, and the new files of COHORTS.
+            The new rows, and the new files of COHORTS and COHORTS_BY.
 
         Raises:
             FileNotFoundError: a file of gold is deleted already.
@@ -167,22 +179,29 @@ class GameKpis:
             for source in (PLAYER_DAYS, SESSIONS, HOURS)
         }
         every_file = {day: [file for of_source in files.values() for file in of_source[day]] for day in days}
+        values = FirstValues(self.game, self.sources, self.changes[PLAYER_DAYS.path], self.known, self.sql)
+        self.sets.split_of = values.split
         daily = [DAILY.schema.empty_table()]
         for part in portions(days, every_file):
             for source in (PLAYER_DAYS, SESSIONS, HOURS):
                 found = {file.path: file for day in part for file in files[source.path][day]}
                 self.sources.give(self.sql, source.name, self.changes[source.path], list(found.values()))
             self._give_asked(dict.fromkeys(part, (0, 0)))
-            self.sets.take(self._players(part))
+            self.sets.take(self._players(part, values))
             self._give_asked({day: (len(self.sets.of(day).active), len(self.sets.of(day).payers)) for day in part})
             self.sql.give(CALENDAR, calendar(self.zone, part))
             daily.append(self._rows(DAILY, _DAILY))
             self.progress()
-        cohorts = Cohorts(self.sets, self.cohorts, self.sql, self.zone, today, self.progress)
+        cohorts = {
+            table.name: kind(self.sets, self.tables[table.name], self.sql, self.zone, today, self.progress).change(
+                begun
+            )
+            for table, kind in ((COHORTS, Cohorts), (COHORTS_BY, CohortsBy))
+        }
         of_days = TableChange(DAILY, self.game, set(days), pa.concat_tables(daily))
-        return GameChange([of_days, self._activity()], cohorts.change(begun))
+        return GameChange([of_days, self._activity()], cohorts)
 
-    def _players(self, days: Sequence[date]) -> dict[date, Played]:
+    def _players(self, days: Sequence[date], values: FirstValues) -> dict[date, Played]:
         """Return the players of some days, as sets of numbers; number the players who have none yet."""
         played = self.sql.table(_PLAYED)
         keys = played.column("key").to_numpy()
@@ -192,14 +211,16 @@ class GameKpis:
             numbers, _ = self.known.find(keys)
         of_day = played.column("event_date").cast(pa.int32()).to_numpy()
         paid, bookings = played.column("paid").to_numpy(), played.column("bookings")
-        found = {}
+        found, players = {}, {}
         for day in days:
             here = of_day == (day - _EPOCH).days
+            players[day] = keys[here], numbers[here]
             payers = numbers[here & paid]
             # Two players whose keys are equal have one number, which almost never happens.
             of_payers = pa.table({"number": payers, "paid": bookings.filter(pa.array(here & paid))})
             sums = of_payers.group_by("number").aggregate([("paid", "sum")]).sort_by("number").column("paid_sum")
             found[day] = Played(as_set(numbers[here]), as_set(payers), sums.combine_chunks())
+        values.keep(players)
         return found
 
     def _number(self, keys: np.ndarray[Any, np.dtype[np.int64]]) -> None:

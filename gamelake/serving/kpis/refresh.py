@@ -289,10 +289,9 @@ class _Step:
         """Compute a game's KPIs. If one game fails, the others are still computed."""
         job, sets = self.job, GameSets(game, self.job.sets)
         sets.begin_with({day for day, title in self.standing.unfinished if title == game})
-        table = job.tables[kpi.COHORTS.name]
         zone, sources = job.zones.zone(game), job.sources
         figures = GameKpis(
-            game, zone, sets, table, sources, self.changes, job.known, new_players, self.sql, job.progress
+            game, zone, sets, job.tables, sources, self.changes, job.known, new_players, self.sql, job.progress
         )
         try:
             self.made.append((sets, figures.compute(sorted(days), begun, today)))
@@ -321,11 +320,12 @@ class _Step:
         self._commit_sets(players, today)
 
     def _commit_cohorts(self, notes: Mapping[str, str]) -> None:
-        written = [file for _, change in self.made for file in change.cohorts.written]
-        removed = [file for _, change in self.made for file in change.cohorts.removed]
-        if written or removed or self._is_rebuild:
-            self.job.tables[kpi.COHORTS.name].commit(written, removed, notes)
-            self.job.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
+        for table in (kpi.COHORTS.name, kpi.COHORTS_BY.name):
+            written = [file for _, change in self.made for file in change.cohorts[table].written]
+            removed = [file for _, change in self.made for file in change.cohorts[table].removed]
+            if written or removed or self._is_rebuild:
+                self.job.tables[table].commit(written, removed, notes)
+                self.job.failpoints.reach(Failpoint.AFTER_TABLE_COMMIT)
 
     def _commit_sets(self, players: int, today: dict[str, date]) -> None:
         position = KpiPosition(

@@ -2,7 +2,7 @@
 
 import array
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
@@ -18,6 +18,8 @@ from gamelake.serving.kpis.sources import Pair
 from gamelake.serving.kpis.table_files import TableFilesOf
 from gamelake.serving.kpis.tables import MONEY, MONTH, PLAYER_SETS, WEEK
 
+# The players of a first day by dimension and value.
+Split = Mapping[tuple[str, str], BitMap]
 # A day with 1,000,000 of 10,000,000 players, 33,000 of them payers, takes 2.2 MB, so that a month of them is kept.
 _CACHED_BYTES = 64 * 2**20
 _SETS = ("active", "payers", "new", "ever", "new_payers")
@@ -64,17 +66,20 @@ class DaySets:
         new: players of the day who were not active on an earlier day.
         ever: players who were active on the day or on an earlier one.
         new_payers: payers of the day who bought nothing on an earlier day.
+        new_by: `new` by dimension and value.
     """
 
     played: Played
     new: BitMap
     ever: BitMap
     new_payers: BitMap
+    new_by: Split = field(default_factory=dict)
 
     @classmethod
-    def of(cls, played: Played, known: EarlierPlayers) -> "DaySets":
+    def of(cls, played: Played, known: EarlierPlayers, new_by: Split) -> "DaySets":
         """Build the sets of a day from its players and those of the days before."""
-        made = cls(played, played.active - known.ever, known.ever | played.active, played.payers - known.payers)
+        ever = known.ever | played.active
+        made = cls(played, played.active - known.ever, ever, played.payers - known.payers, new_by)
         # Players are numbered as they appear, so that `new` and `ever` are runs of numbers.
         made.new.run_optimize()
         made.ever.run_optimize()
@@ -93,7 +98,7 @@ class DaySets:
     @property
     def bytes(self) -> int:
         """The memory of the sets."""
-        sets: list[BitMap] = [getattr(self, name) for name in _SETS]
+        sets: list[BitMap] = [*(getattr(self, name) for name in _SETS), *self.new_by.values()]
         statistics = [each.get_statistics() for each in sets]
         return int(self.played.bookings.nbytes) + sum(
             each["n_bytes_array_containers"] + each["n_bytes_bitset_containers"] + each["n_bytes_run_containers"]
@@ -105,22 +110,35 @@ class DaySets:
         """Read a file's one row: the columns of the table of sets, except the day and the game."""
         active, payers, new, ever, new_payers = (_read(rows, name) for name in _SETS)
         bookings = rows.column("bookings").combine_chunks().flatten().cast(MONEY)
-        return cls(Played(active, payers, bookings), new, ever, new_payers)
+        return cls(Played(active, payers, bookings), new, ever, new_payers, _read_split(rows))
 
     def row(self) -> pa.Table:
         """Return the sets as a file's one row: the columns of the table of sets, except the day and the game."""
         columns = {name: pa.array([getattr(self, name).serialize()], pa.binary()) for name in _SETS}
         bookings = self.played.bookings
         of_list = PLAYER_SETS.schema.field("bookings").type
-        return pa.table({**columns, "bookings": pa.ListArray.from_arrays([0, len(bookings)], bookings, type=of_list)})
+        of_day = pa.ListArray.from_arrays([0, len(bookings)], bookings, type=of_list)
+        split = [
+            {"dimension": dimension, "value": value, "players": players.serialize()}
+            for (dimension, value), players in self.new_by.items()
+        ]
+        new_by = pa.array([split], PLAYER_SETS.schema.field("new_by").type)
+        return pa.table({**columns, "bookings": of_day, "new_by": new_by})
 
 
 def _read(rows: pa.Table, name: str) -> BitMap:
     return BitMap.deserialize(rows.column(name)[0].as_py())
 
 
+def _read_split(rows: pa.Table) -> Split:
+    return {
+        (each["dimension"], each["value"]): BitMap.deserialize(each["players"])
+        for each in rows.column("new_by")[0].as_py()
+    }
+
+
 _NO_PLAYERS = Played(BitMap(), BitMap(), pa.array([], MONEY))
-EMPTY = DaySets.of(_NO_PLAYERS, EarlierPlayers())
+EMPTY = DaySets.of(_NO_PLAYERS, EarlierPlayers(), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +148,12 @@ class Newcomers:
     Attributes:
         new: new players.
         payers: new payers.
+        new_by: new players by dimension and value.
     """
 
     new: BitMap
     payers: BitMap
+    new_by: Split
 
 
 def as_set(numbers: Numbers) -> BitMap:
@@ -190,7 +210,7 @@ class PlayerSets:
         """Write the sets of a day of a game to a file that no commit names yet."""
         file = self.table.write(sets.row(), {"event_date": str(pair[0]), "game_name": pair[1]})
         self._keep(file.path, sets)
-        self._newcomers[file.path] = Newcomers(sets.new, sets.new_payers)
+        self._newcomers[file.path] = Newcomers(sets.new, sets.new_payers, sets.new_by)
         return file
 
     def newcomers(self, files: Iterable[FileEntry]) -> list[Newcomers]:
@@ -205,7 +225,7 @@ class PlayerSets:
 
     def _read_newcomers(self, file: FileEntry) -> Newcomers:
         rows = self.table.rows_of(file)
-        return Newcomers(_read(rows, "new"), _read(rows, "new_payers"))
+        return Newcomers(_read(rows, "new"), _read(rows, "new_payers"), _read_split(rows))
 
     def _keep(self, path: str, sets: DaySets) -> DaySets:
         self._cache[path] = sets
@@ -232,15 +252,19 @@ class GameSets:
         moved: days whose players have changed.
         changed: days whose players, payers, new payers or bookings have changed.
         cohorts: days whose new players have changed.
+        splits: days whose new players, or the values of their dimensions, have changed.
+        split_of: splits the new players of a day by dimension and value.
     """
 
     game: str
     sets: PlayerSets
+    split_of: Callable[[date, BitMap], Split] = lambda _day, _players: {}
     written: dict[date, DataFile] = field(default_factory=dict)
     removed: list[FileEntry] = field(default_factory=list)
     moved: set[date] = field(default_factory=set)
     changed: set[date] = field(default_factory=set)
     cohorts: set[date] = field(default_factory=set)
+    splits: set[date] = field(default_factory=set)
     _files: dict[date, FileEntry] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -258,9 +282,12 @@ class GameSets:
 
     def new_players(self) -> dict[date, BitMap]:
         """Return the players of each first day that has some, in ascending order."""
+        return {day: each.new for day, each in self.newcomers().items() if each.new}
+
+    def newcomers(self) -> dict[date, Newcomers]:
+        """Return the newcomers of each day that has players, in ascending order."""
         days = sorted(self._files)
-        found = zip(days, self.sets.newcomers(self._files[day] for day in days), strict=True)
-        return {day: each.new for day, each in found if each.new}
+        return dict(zip(days, self.sets.newcomers(self._files[day] for day in days), strict=True))
 
     def begin_with(self, days: set[date]) -> None:
         """Mark days whose rows in other tables may not match the sets because a refresh ended early."""
@@ -268,12 +295,13 @@ class GameSets:
         self.moved |= days
         self.changed |= later
         self.cohorts |= later
+        self.splits |= later
 
     def take(self, changed: Mapping[date, Played]) -> None:
         """Replace the players of some days, and update the sets of all later days that depend on them."""
         days, unsettled = sorted(changed), BitMap()
         for place, day in enumerate(days):
-            known = self._put(day, changed[day], self._before(day, unsettled))
+            known = self._put(day, changed[day], self._before(day, unsettled), is_read=True)
             until = days[place + 1] if place + 1 < len(days) else date.max
             unsettled = self._carry_on(day, until, known).unsettled
 
@@ -294,14 +322,25 @@ class GameSets:
             known = self._put(day, sets.played, known)
         return known
 
-    def _put(self, day: date, played: Played, known: EarlierPlayers) -> EarlierPlayers:
-        """Replace a day's sets; return the players before the day after it."""
-        old, made = self.of(day), DaySets.of(played, known)
+    def _put(self, day: date, played: Played, known: EarlierPlayers, *, is_read: bool = False) -> EarlierPlayers:
+        """Replace a day's sets; return the players before the day after it.
+
+        Args:
+            day: the day.
+            played: its players.
+            known: the players before it.
+            is_read: True if the values of the players' dimensions may have changed too.
+        """
+        old, new = self.of(day), played.active - known.ever
+        is_same_split = new == old.new and not is_read
+        made = DaySets.of(played, known, old.new_by if is_same_split else self.split_of(day, new))
         if made != old:
             if old.active != made.active:
                 self.moved.add(day)
             if old.new != made.new:
                 self.cohorts.add(day)
+            if (old.new, old.new_by) != (made.new, made.new_by):
+                self.splits.add(day)
             if (old.played, old.new_payers) != (made.played, made.new_payers):
                 self.changed.add(day)
             self._replace(day, made)

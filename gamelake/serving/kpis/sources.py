@@ -34,7 +34,7 @@ from gamelake.scans.sql_engine import Engine, without_zones
 from gamelake.serving.gold.history import ReplacedFiles, TablePosition, changes_since, position_at
 from gamelake.serving.gold.runs import KeyRun, runs_of
 from gamelake.serving.gold.table import SOURCE_NOTE
-from gamelake.serving.kpis.tables import MONEY
+from gamelake.serving.kpis.tables import DIMENSIONS, MONEY
 
 # A day of a game.
 Pair = tuple[date, str]
@@ -67,6 +67,11 @@ class SourceTable:
         return f"gold/{self.name}"
 
 
+def first_value(dimension: str) -> str:
+    """Return the SQL of a dimension's first value on a player's day; its column has 16 digits before the value."""
+    return f"substr(first_{dimension}, 17)"
+
+
 _PAIR = (("event_date", pa.date32()), ("game_name", pa.string()))
 # A key whose only events are the platform's own tests has a row without events.
 _OF_A_GAME = "event_date IS NOT NULL AND game_name IS NOT NULL"
@@ -81,9 +86,10 @@ PLAYER_DAYS = SourceTable(
             ("event_count", pa.int64()),
             ("purchase_count", pa.int64()),
             ("bookings", MONEY),
+            *((f"first_{name}", pa.string()) for name in DIMENSIONS),
         ]
     ),
-    "hash(gamer_id, purchase_count > 0, bookings)",
+    f"hash(gamer_id, purchase_count > 0, bookings, {', '.join(map(first_value, DIMENSIONS))})",
 )
 SESSIONS = SourceTable(
     "all_sessions",
@@ -248,7 +254,11 @@ class GoldSources:
             return
         if missing := missing_files(self.store, source.path, files):
             raise FileNotFoundError(f"{source.path}/{missing[0].relative_path} is gone")
-        columns = pa.schema([schema_of(changes.handle).field(column) for column in source.reads.names])
+        # A column that a newer platform added is null until the table is computed again.
+        existing = schema_of(changes.handle)
+        columns = pa.schema(
+            [existing.field(each.name) if each.name in existing.names else each for each in source.reads]
+        )
         sql.give(name, dataset(location, source.path, without_zones(columns), files))
 
     def changed(self, sql: Engine, changes: Mapping[str, SourceChanges], *, each_commit: bool) -> set[Pair]:

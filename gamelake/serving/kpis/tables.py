@@ -12,6 +12,9 @@ WEEK, MONTH = 7, 30
 # The last day of a cohort; its first day is 0.
 LAST_COHORT_DAY = 365
 MONEY = pa.decimal128(38, 6)
+# What cohorts are split by, one at a time, and the days of a cohort that a split has.
+DIMENSIONS = ("country", "platform", "app_version", "source")
+SPLIT_DAYS = (*range(31), 60, 90, 180, LAST_COHORT_DAY)
 
 _DAY, _COUNT, _TEXT, _RATIO, _SET = pa.date32(), pa.int64(), pa.string(), pa.float64(), pa.binary()
 
@@ -49,8 +52,17 @@ PLAYER_SETS = DeclaredTable(
             pa.list_(pa.field("element", MONEY)),
             "what each payer of the day paid, in US dollars, in the order of the payers' numbers",
         ),
+        "new_by": (
+            pa.list_(pa.field("element", pa.struct([("dimension", _TEXT), ("value", _TEXT), ("players", _SET)]))),
+            "the players in new, by the value of each dimension of gold.kpi_cohorts_by",
+        ),
     },
     partition_by=("event_date", "game_name"),
+    fields={
+        "new_by.dimension": "country, platform, app_version or source",
+        "new_by.value": "the dimension's value in the player's first event with one; unknown; other",
+        "new_by.players": "the players, as in new",
+    },
 )
 
 DAILY = DeclaredTable(
@@ -120,8 +132,33 @@ COHORTS = DeclaredTable(
     partition_by=("game_name",),
 )
 
+COHORTS_BY = DeclaredTable(
+    "kpi_cohorts_by",
+    "The players of each first day by one dimension at a time, on days 0 to 30, 60, 90, 180 and 365.",
+    ("event_date", "game_name", "cohort_date", "dimension", "value"),
+    {
+        "event_date": (_DAY, f"{_EVENT_DATE[1]}. Only days up to today have rows"),
+        "game_name": _GAME_NAME,
+        "cohort_date": (_DAY, "the day that these players were first seen on"),
+        "dimension": (_TEXT, "country, platform, app_version or source; add up rows of one dimension only"),
+        "value": (_TEXT, "the dimension's value in the player's first event with one on cohort_date; unknown; other"),
+        "day": (_COUNT, "days from cohort_date to event_date: 0 to 30, 60, 90, 180 or 365"),
+        "new_players": (_COUNT, "players of the cohort with this value"),
+        "returned_players": (_COUNT, "how many of them played on event_date; 0 if none did"),
+        "returned_retention": (_RATIO, "share of them who played on event_date"),
+        "bookings": (MONEY, "what they paid on event_date, in US dollars; 0 if nothing"),
+        "cumulative_bookings": (MONEY, "what they paid from cohort_date to event_date, in US dollars"),
+        "ltv": (_RATIO, "lifetime value: cumulative_bookings for each of these players, in US dollars"),
+        "new_payers": (_COUNT, "how many of them bought something for the first time on event_date"),
+        "payers": (_COUNT, "how many of them bought something from cohort_date to event_date"),
+        "conversion": (_RATIO, "share of them who bought something from cohort_date to event_date"),
+        "provisional_until": _PROVISIONAL_UNTIL,
+    },
+    partition_by=("game_name",),
+)
+
 # In the order of their commits. The sets are last: their commit has the position up to which all tables were computed.
-ALL = (PLAYERS, DAILY, ACTIVE_PLAYERS, COHORTS, PLAYER_SETS)
+ALL = (PLAYERS, DAILY, ACTIVE_PLAYERS, COHORTS, COHORTS_BY, PLAYER_SETS)
 
 # Increase this if all rows must be computed again for another reason than new columns or SQL.
 _REVISION = 1

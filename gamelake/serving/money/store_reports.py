@@ -17,25 +17,20 @@ from typing import TextIO
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from gamelake.delta.appends import BatchTransaction
-from gamelake.delta.commits import CommitConflictError, commit_with_retry
 from gamelake.delta.declared_table import DeclaredTable
-from gamelake.delta.owned_tables import OwnedTable, Replacement
 from gamelake.model.errors import ContractError
 from gamelake.model.naming import STORE_SALES
 from gamelake.objects.store import Store
-from gamelake.scans.datasets import dataset
+from gamelake.serving.money.imported import DAY, replace_rows
 
-_ATTEMPTS = 10
-_DAY = "event_date"
+_KEYS = ("store", "game_name")
 TABLE = DeclaredTable(
     STORE_SALES.removeprefix("gold/"),
     "Sales and refunds as the stores report them.",
-    (_DAY, "game_name", "store", "order_id", "product_id"),
+    (DAY, "game_name", "store", "order_id", "product_id"),
     {
-        _DAY: (pa.date32(), "the day of the store; a condition on it decides which files are read"),
+        DAY: (pa.date32(), "the day of the store; a condition on it decides which files are read"),
         "game_name": (pa.string(), "the title"),
         "store": (pa.string(), "app_store or google_play"),
         "order_id": (pa.string(), "the store's id of the order; null in reports of the App Store, which have sums"),
@@ -45,7 +40,7 @@ TABLE = DeclaredTable(
         "units": (pa.int64(), "how many were sold; negative for refunds"),
         "amount": (pa.decimal128(38, 6), "what players paid, with tax; negative for refunds"),
     },
-    partition_by=(_DAY,),
+    partition_by=(DAY,),
 )
 _Row = Mapping[str, str]
 
@@ -144,55 +139,18 @@ def import_report(store: Store, report: StoreReport, *, dry_run: bool = False) -
     Raises:
         TransientError: other writers committed first at every attempt.
     """
-    days = sorted(set(report.sales.column(_DAY).to_pylist()))
+    days = sorted(set(report.sales.column(DAY).to_pylist()))
     result = ReportImported(
         rows=len(report.sales), other_apps=report.left_out, days=tuple(days), committed=not dry_run and bool(days)
     )
     if result.committed:
-        _replace(store, report.sales, days)
+        replace_rows(store, TABLE, report.sales, _KEYS)
     return result
 
 
 def create_table(store: Store) -> None:
     """Create the table without rows, unless it exists, so that views over it exist."""
-    _replace(store, TABLE.schema.empty_table(), [])
-
-
-def _replace(store: Store, sales: pa.Table, days: Sequence[date]) -> None:
-    table = OwnedTable(
-        store=store, path=STORE_SALES, schema=TABLE.schema, partition_by=TABLE.partition_by, comments=TABLE.comments
-    )
-    names = {str(day) for day in days}
-
-    def attempt() -> None:
-        handle = table.open()
-        if handle is not None and not days:
-            return
-        removed = table.files(handle, lambda file: file.partition[_DAY] in names)
-        former = (
-            dataset(store.location, STORE_SALES, TABLE.schema, removed).to_table()
-            if removed
-            else TABLE.schema.empty_table()
-        )
-        rows = pa.concat_tables([_of_others(former, sales), sales]).combine_chunks()
-        files = [
-            table.write(rows.filter(pc.field(_DAY) == pa.scalar(day)).drop_columns([_DAY]), {_DAY: str(day)})
-            for day in days
-        ]
-        version = 0 if handle is None else handle.version() + 1
-        transaction = BatchTransaction("store-sales", version)
-        if not table.commit(handle, Replacement(files=files, removed=removed, transaction=transaction)):
-            raise CommitConflictError
-
-    commit_with_retry(STORE_SALES, _ATTEMPTS, attempt)
-
-
-def _of_others(former: pa.Table, sales: pa.Table) -> pa.Table:
-    """Return the rows of other stores and other games."""
-    keys = ["store", "game_name"]
-    return former.join(sales.select(keys).group_by(keys).aggregate([]), keys, join_type="left anti").select(
-        TABLE.schema.names
-    )
+    replace_rows(store, TABLE, TABLE.schema.empty_table(), _KEYS)
 
 
 def _number(text: str) -> Decimal:
@@ -205,7 +163,7 @@ def _number(text: str) -> Decimal:
 def _of_app_store(row: _Row) -> Mapping[str, object]:
     units, price = int(_number(row["Units"])), abs(_number(row["Customer Price"] or "0"))
     return {
-        _DAY: datetime.strptime(row["Begin Date"], "%m/%d/%Y").date(),  # noqa: DTZ007 # a day of the store
+        DAY: datetime.strptime(row["Begin Date"], "%m/%d/%Y").date(),  # noqa: DTZ007 # a day of the store
         "order_id": None,
         "product_id": row["SKU"],
         "country": row["Country Code"],
@@ -220,7 +178,7 @@ def _of_google_play(row: _Row) -> Mapping[str, object]:
     is_refund = {"charged": False, "refund": True, "partial refund": True}[row["Financial Status"].strip().lower()]
     amount = abs(_number(row["Charged Amount"]))
     return {
-        _DAY: _day(row["Order Charged Date"]),
+        DAY: _day(row["Order Charged Date"]),
         "order_id": row["Order Number"],
         "product_id": row["SKU ID"],
         "country": row["Country of Buyer"],

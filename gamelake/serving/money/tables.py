@@ -1,17 +1,17 @@
-"""Makes the tables of exchange rates and of stores' reports, so that views over them exist from the first start on."""
+"""Makes the tables of exchange rates, sales reports and acquisition cost, so that views over them exist at once."""
 
 from pathlib import Path
 
 from gamelake.model.logs import event_logger
 from gamelake.objects.store import Store
+from gamelake.serving.money import acquisition_cost, store_reports
 from gamelake.serving.money.rates import import_shipped
-from gamelake.serving.money.store_reports import create_table
 
 log = event_logger(__name__)
 
 
 def prepare_money(store: Store, rates_file: Path) -> None:
-    """Create both tables unless they exist; a failure stops no other table.
+    """Create the tables unless they exist; a failure stops no other table.
 
     Args:
         store: the lakehouse.
@@ -19,7 +19,8 @@ def prepare_money(store: Store, rates_file: Path) -> None:
     """
     try:
         import_shipped(store, rates_file)
-        create_table(store)
+        store_reports.create_table(store)
+        acquisition_cost.create_table(store)
     except Exception as error:
         log.exception(
             "money_tables_not_made", error=f"{type(error).__name__}: {error}", action="the next start tries again"

@@ -117,6 +117,19 @@ def test_price_currency_and_order_of_a_purchase_and_the_revenue_of_an_ad_are_com
     assert common["order_id"].to_pylist() == ["order 1", None, None]
 
 
+def test_the_source_of_an_install_is_a_common_column() -> None:
+    install = pa.StructArray.from_arrays(
+        [pa.array(["meta", "", None]), pa.array(["autumn", None, None])],
+        names=["source", "campaign"],
+        mask=pa.array([False, False, True]),
+    )
+    times = pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 3, _MOMENT)
+
+    common = common_columns(pa.RecordBatch.from_pydict({"event_time": times, "install": install}))
+
+    assert common["install_source"].to_pylist() == ["meta", None, None]
+
+
 _OTHER_TYPES = st.sampled_from(
     [
         *(pa.int32(), pa.float64(), pa.bool_(), pa.binary(), pa.list_(pa.string()), pa.struct([("a", pa.int32())])),
@@ -133,7 +146,10 @@ _OTHER_TYPES = st.sampled_from(
 @examples(50)
 @given(
     types=st.dictionaries(
-        st.sampled_from(["country", "currency", "price_micros", "order_id", "purchase", "ad"]), _OTHER_TYPES
+        st.sampled_from(
+            ["country", "currency", "price_micros", "order_id", "install_source", "install", "purchase", "ad"]
+        ),
+        _OTHER_TYPES,
     )
 )
 def test_a_message_may_use_the_names_of_prices_for_anything_else(types: dict[str, pa.DataType]) -> None:

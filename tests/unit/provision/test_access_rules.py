@@ -17,11 +17,12 @@ from gamelake.contract.access import RoleGames, load_access
 from gamelake.contract.aggregates import Over
 from gamelake.contract.games import load_games
 from gamelake.layers.silver import COMMON_SCHEMA
-from gamelake.model.naming import STORE_SALES, Layer
+from gamelake.model.naming import ACQUISITION_COST, STORE_SALES, Layer
 from gamelake.serving.experiments.tables import RESULTS, STATISTICS, exposure_table
 from gamelake.serving.kpis.tables import ALL as KPI_TABLES
 from gamelake.serving.live_ops.signals.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
 from gamelake.serving.live_ops.states.player_table import PLAYER_STATE, ROW_SCHEMA
+from gamelake.serving.money.acquisition_cost import TABLE as ACQUISITION_COST_TABLE
 from gamelake.serving.money.store_reports import TABLE as STORE_SALES_TABLE
 from gamelake.serving.sql.dialects import names_in
 from gamelake.serving.sql.views import load_views
@@ -202,6 +203,7 @@ def test_every_table_of_all_games_in_the_code_is_in_the_contract() -> None:
     schemas: dict[str, pa.Schema] = {
         "silver.events": COMMON_SCHEMA,
         STORE_SALES: STORE_SALES_TABLE.schema,
+        ACQUISITION_COST: ACQUISITION_COST_TABLE.schema,
         PLAYER_STATE: ROW_SCHEMA,
         MINUTES: MINUTES_SCHEMA,
         SIGNALS: SIGNALS_SCHEMA,

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.naming import SILVER_EVENTS
 from gamelake.serving.gold import runs
-from gamelake.serving.kpis import cohorts
+from gamelake.serving.kpis import cohorts, cohorts_by, first_values
 from tests.support.silver_events import BEGINNING, Event, Silver
 from tests.unit.properties import examples
 from tests.unit.serving.kpis.kpi_lake import KpiLake
@@ -26,7 +26,7 @@ _EVENTS = st.lists(
         # Days that windows and cohorts connect.
         at=st.builds(
             lambda day, minute: BEGINNING + timedelta(days=day, minutes=minute),
-            st.sampled_from([0, 1, 2, 7, 8, 29, 30, 31]),
+            st.sampled_from([0, 1, 2, 7, 8, 29, 30, 31, 59, 60, 61, 90]),
             # Also around the midnights of the zones.
             st.integers(0, 1_439) | st.sampled_from([239, 240, 1_109, 1_110]),
         ),
@@ -35,6 +35,10 @@ _EVENTS = st.lists(
         session=st.sampled_from(["1", "2", "", None]),
         name=st.sampled_from(["level_completed", "purchase", "smoke_test", None]),
         amount=st.sampled_from([None, 0.5, 5.0]),
+        platform=st.sampled_from(["ios", "android", "other", "", None]),
+        version=st.sampled_from(["1.0", "1.1", "1.2"]),
+        country=st.sampled_from(["DE", "JP", "unknown", None]),
+        source=st.sampled_from(["organic", "meta", None]),
     ),
     min_size=1,
     max_size=6,
@@ -89,7 +93,10 @@ class Histories(RuleBasedStateMachine):
 
     @rule(
         table=st.sampled_from(
-            ["all_player_days", "all_sessions", "kpi_hourly", "kpi_cohorts", "kpi_players", "kpi_player_sets"]
+            [
+                *("all_player_days", "all_sessions", "kpi_hourly", "kpi_cohorts", "kpi_cohorts_by"),
+                *("kpi_players", "kpi_player_sets"),
+            ]
         )
     )
     def a_table_is_compacted_by_another_process(self, table: str) -> None:
@@ -112,7 +119,7 @@ class Histories(RuleBasedStateMachine):
         self.lake.zones = zones
         self.lake.begin_again()
 
-    @rule(days=st.integers(1, 29))
+    @rule(days=st.integers(1, 70))
     def days_begin(self, days: int) -> None:
         self.lake.today += timedelta(days=days)
 
@@ -146,5 +153,8 @@ class Histories(RuleBasedStateMachine):
 @pytest.mark.parametrize("rows_per_run", [2, runs.ROWS_PER_RUN])
 def test_key_figures_equal_silver_after_any_history(rows_per_run: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "ROWS_PER_RUN", rows_per_run)
-    monkeypatch.setattr(cohorts, "_ROWS_PER_FILE", rows_per_run)
+    for module in (cohorts, cohorts_by):
+        monkeypatch.setattr(module, "_ROWS_PER_FILE", rows_per_run)
+    monkeypatch.setattr(cohorts_by, "_SUMMED_ROWS", rows_per_run)
+    monkeypatch.setattr(first_values, "MOST_VALUES", 1)
     run_state_machine_as_test(Histories, settings=settings(examples(10), stateful_step_count=8))

@@ -14,7 +14,7 @@ from gamelake.delta.comments import uncommented
 from gamelake.maintenance.compaction import CompactionRule, TableCompaction
 from gamelake.model.errors import StoreError
 from gamelake.model.naming import SILVER_EVENTS
-from gamelake.serving.kpis import cohorts
+from gamelake.serving.kpis import cohorts, cohorts_by, first_values
 from gamelake.serving.kpis import tables as kpi
 from gamelake.serving.kpis.figures import GameChange, GameKpis
 from gamelake.serving.kpis.refresh import KpiRefresh
@@ -266,6 +266,78 @@ def test_a_change_of_the_newest_day_rewrites_no_file_of_older_ones(
     after = set(DeltaTable(lake.silver.folder / "gold/kpi_cohorts").file_uris())
     assert (len(before - after), len(before & after)) == (1, len(before) - 1)
     assert len(before) > 3
+    lake.check()
+
+
+def of_dimension(lake: KpiLake, dimension: str, *columns: str) -> list[tuple[object, ...]]:
+    """Return some columns of the split cohorts' rows of one dimension, in order."""
+    return [tuple(row) for name, *row in lake.figures("kpi_cohorts_by", "dimension", *columns) if name == dimension]
+
+
+def test_a_players_value_is_that_of_the_first_event_that_has_one_and_stays(lake: KpiLake) -> None:
+    lake.take(
+        [
+            Event(at=BEGINNING, gamer="ann", country=None, source=""),
+            Event(at=BEGINNING + HOUR, gamer="ann", country="DE"),
+            Event(at=BEGINNING + 2 * HOUR, gamer="ann", country="FR"),
+        ],
+        [Event(at=BEGINNING + DAY, gamer="ann", country="JP", source="meta")],
+    )
+
+    assert set(of_dimension(lake, "country", "value", "new_players")) == {("DE", 1)}
+    assert set(of_dimension(lake, "source", "value", "new_players")) == {("unknown", 1)}
+    lake.check()
+
+
+def test_a_late_earlier_event_gives_a_player_another_value(lake: KpiLake) -> None:
+    lake.take(
+        [Event(at=BEGINNING + HOUR, gamer="ann", country="DE")],
+        [Event(at=BEGINNING, gamer="ann", country="FR", taken_in=BEGINNING + 5 * HOUR)],
+    )
+
+    assert set(of_dimension(lake, "country", "value", "new_players")) == {("FR", 1)}
+    lake.check()
+
+
+def test_a_first_day_keeps_its_largest_values_and_a_new_day_changes_no_older_one(lake: KpiLake) -> None:
+    lake.today = (BEGINNING + DAY).date()
+    names = [f"{number:02d}" for number in range(first_values.MOST_VALUES + 2)]
+    first_day = [Event(at=BEGINNING, gamer=f"{name}-{n}", country=name) for name in names[:-2] for n in (0, 1)]
+    lake.take([*first_day, *(Event(at=BEGINNING, gamer=name, country=name) for name in names[-2:])])
+    lake.take([Event(at=BEGINNING + DAY, gamer=f"new {name}", country=name) for name in names[-2:]])
+
+    found = of_dimension(lake, "country", "cohort_date", "day", "value", "new_players")
+    first, second = BEGINNING.date(), (BEGINNING + DAY).date()
+    assert [row[2:] for row in found if row[:2] == (first, 0)] == [*((name, 2) for name in names[:-2]), ("other", 2)]
+    assert [row[2:] for row in found if row[0] == second] == [(name, 1) for name in names[-2:]]
+    lake.check()
+
+
+def test_a_rare_day_of_a_split_cohort_includes_the_purchases_since_the_day_before_it(lake: KpiLake) -> None:
+    lake.today = (BEGINNING + 60 * DAY).date()
+    paid = [Event(at=BEGINNING + day * DAY, name="purchase", amount=float(day)) for day in (2, 31, 45, 60)]
+    lake.take([Event(at=BEGINNING), *paid[:3]])
+    lake.take(paid[3:], [replace(paid[3], at=BEGINNING + 60 * DAY + HOUR)])
+
+    found = of_dimension(lake, "platform", "day", "bookings", "cumulative_bookings")
+    assert [row for row in found if row[0] in {30, 60}] == [(30, 0, 2), (60, 120, 198)]
+    lake.check()
+
+
+def test_a_change_of_the_newest_day_rewrites_one_file_of_split_cohorts(
+    lake: KpiLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cohorts_by, "_ROWS_PER_FILE", 50)
+    lake.today = (BEGINNING + 20 * DAY).date()
+    lake.take([Event(at=BEGINNING + day * DAY, gamer=f"g{day}") for day in range(21)])
+    before = set(DeltaTable(lake.silver.folder / "gold/kpi_cohorts_by").file_uris())
+
+    lake.take([Event(at=BEGINNING + 20 * DAY, gamer="g0", name="purchase", amount=5.0)])
+
+    after = set(DeltaTable(lake.silver.folder / "gold/kpi_cohorts_by").file_uris())
+    of_today = 21 * 4 // 50 + 1
+    assert 0 < len(before - after) <= of_today
+    assert len(before) > 10
     lake.check()
 
 

@@ -30,7 +30,7 @@ def played(active: BitMap, payers: BitMap) -> Played:
 def test_all_players_who_ever_played_take_little_memory_because_their_numbers_are_consecutive() -> None:
     ever, active = as_set(np.arange(PLAYERS, dtype=np.uint32)), as_set(some(PLAYERS // 10, 1))
 
-    sets = DaySets.of(played(active, BitMap()), EarlierPlayers(ever))
+    sets = DaySets.of(played(active, BitMap()), EarlierPlayers(ever), {})
 
     assert sets.ever == ever
     assert sets.bytes < 3 * len(active.serialize())
@@ -41,7 +41,7 @@ def test_the_memory_of_sets_is_bounded_in_bytes_and_all_days_can_still_be_read(
 ) -> None:
     days = [FIRST + timedelta(n) for n in range(8)]
     known = EarlierPlayers(as_set(some(10, 2)))
-    made = {day: DaySets.of(played(as_set(some(100_000, day.day)), as_set(some(10, 1))), known) for day in days}
+    made = {day: DaySets.of(played(as_set(some(100_000, day.day)), as_set(some(10, 1))), known, {}) for day in days}
     most = 2 * made[FIRST].bytes
     monkeypatch.setattr(kpi_sets, "_CACHED_BYTES", most)
     table = TableFilesOf(Store(Location(uri=tmp_path.as_uri())), PLAYER_SETS)

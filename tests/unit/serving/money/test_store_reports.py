@@ -14,7 +14,7 @@ from gamelake.model.errors import ContractError
 from gamelake.model.naming import STORE_SALES
 from gamelake.objects.store import Location, Store
 from gamelake.serving.money.store_reports import (
-    SCHEMA,
+    TABLE,
     ReportingStore,
     StoreReport,
     create_table,
@@ -59,7 +59,7 @@ def test_a_line_of_google_play_is_an_order() -> None:
     of_another_app = ("GPA.3", *sale()[1:3], "com.other", *sale()[4:])
     report = google(sale(amount="1,234.50"), sale("GPA.2", "Oct 3, 2026", "Refund", "-4.99"), of_another_app)
 
-    assert report.sales.schema == SCHEMA
+    assert report.sales.schema == TABLE.schema
     assert report.left_out == 1
     sold, refunded = report.sales.to_pylist()
     assert (sold["order_id"], sold["units"], sold["amount"]) == ("GPA.1", 1, Decimal("1234.5"))
