@@ -28,6 +28,7 @@ _Unit = Literal[
     "events",
     "failures",
     "files",
+    "flags",
     "games",
     "offsets",
     "players",
