@@ -26,6 +26,7 @@ _Unit = Literal[
     "bytes",
     "dollars",
     "events",
+    "experiments",
     "failures",
     "files",
     "flags",

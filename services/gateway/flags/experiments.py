@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from gamelake.contract.experiments import ExperimentSpec, in_buckets, load_experiments
+from gamelake.contract.experiments import ExperimentSpec, in_buckets, load_experiments, title_of
 from gamelake.contract.games import load_games
 from gamelake.contract.metrics import METRICS_FILE, load_metrics
+from gamelake.contract.time_zones import TimeZone
 from gamelake.model.errors import ContractError
 from gamelake.model.logs import event_logger
 from services.sdk.experiments import Experiment
@@ -46,13 +47,14 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """An experiment as a flag."""
+    """An experiment as a flag; `zone` is the time zone of its days."""
 
     spec: ExperimentSpec
     assignment: Experiment
+    zone: TimeZone
 
     @classmethod
-    def of(cls, spec: ExperimentSpec) -> "Flag":
+    def of(cls, spec: ExperimentSpec, zone: str) -> "Flag":
         """Return the flag of an experiment."""
         allowed = {
             "platform": spec.eligibility.platforms,
@@ -66,7 +68,7 @@ class Flag:
             variants=[(each.name, in_buckets(each.share)) for each in spec.variants],
             conditions={name: values for name, values in allowed.items() if values},
         )
-        return cls(spec, assignment)
+        return cls(spec, assignment, TimeZone(zone))
 
     def evaluate(self, player: str, attributes: Mapping[str, object], now: float) -> Evaluation:
         """Return the flag's value for a player.
@@ -76,7 +78,7 @@ class Flag:
             attributes: the player's `platform`, `country` and `app_version`.
             now: in seconds since 1970.
         """
-        if not self.spec.is_running(datetime.fromtimestamp(now, UTC).date()):
+        if not self.spec.is_running(self.zone.day(datetime.fromtimestamp(now, UTC))):
             return Evaluation(self.spec.name, self.spec.control, Reason.DISABLED)
         variant = self.assignment.variant_of(player, attributes)
         if variant is None:
@@ -145,5 +147,5 @@ class ExperimentFlags:
         metrics = load_metrics(self.games_file.with_name(METRICS_FILE))
         flags: defaultdict[str, dict[str, Flag]] = defaultdict(dict)
         for spec in load_experiments(self.file, games, metrics).experiments:
-            flags[spec.game][spec.name] = Flag.of(spec)
+            flags[spec.game][spec.name] = Flag.of(spec, title_of(games, spec).time_zone)
         return dict(flags)

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,18 @@ def test_each_evaluation_is_counted_by_its_result(flags: Flags) -> None:
         "not_found": 1,
         "invalid": 1,
     }
+
+
+def test_an_experiment_starts_at_midnight_of_the_games_time_zone(tmp_path: Path) -> None:
+    file = tmp_path / "experiments.yaml"
+    write_experiments(file, [experiment("in_tokyo", "neon_runner", start="2026-12-01")])
+    experiments = ExperimentFlags(file, GAMES_FILE)
+    experiments.refresh()
+    flag = experiments.find("neon_runner", "in_tokyo")
+    assert flag is not None
+
+    midnight = datetime(2026, 11, 30, 15, tzinfo=UTC).timestamp()
+    assert [flag.evaluate("player-1", {}, midnight - ago).reason for ago in (1, 0)] == ["DISABLED", "SPLIT"]
 
 
 def test_a_context_in_a_traceback_shows_no_player() -> None:
