@@ -17,6 +17,7 @@ from gamelake.model.failpoints import Failpoints
 from gamelake.model.logs import event_logger
 from gamelake.model.options import TelemetryOptions
 from gamelake.objects.store import Store
+from gamelake.observability.experiments import ExperimentReporter
 from gamelake.observability.game_figures import GameFiguresReporter
 from gamelake.observability.kpis import KpiReporter
 from gamelake.observability.lineage.emitter import Emitter, lineage_emitter
@@ -25,6 +26,7 @@ from gamelake.observability.lineage.gold import GoldLineage
 from gamelake.observability.lineage.job_flows import kpi_flows
 from gamelake.observability.metrics import gold as telemetry
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
+from gamelake.observability.metrics.experiments import ExperimentTelemetry
 from gamelake.observability.metrics.kpis import KpiTelemetry
 from gamelake.program import FAILED, OK, run, stop_event
 from gamelake.serving.experiments.keeper import ExperimentKeeper
@@ -97,7 +99,7 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
     tables, games = GoldTables(Store(location), contract), contract.games
     prepare_money(Store(location), settings.games_file.with_name(RATES_FILE))
     with (
-        observing(settings.telemetry) as (gold_telemetry, kpi_telemetry),
+        observing(settings.telemetry) as (gold_telemetry, kpi_telemetry, experiment_telemetry),
         lineage_emitter(settings.lineage, "gold", location) as job_lineage,
         sessions() as spark,
     ):
@@ -110,7 +112,9 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
         keeper = KpiKeeper(kpis, KpiReporter(kpi_telemetry, kpis), job_lineage, kind)
         figures = GameFiguresReporter(Store(location), {each.name: each.game_name for each in games}, kpi_telemetry)
         observers = (RefreshReporter(gold_telemetry), GoldLineage(job_lineage, kind), figures)
-        experiments = ExperimentKeeper(Store(location), settings.games_file, gold_telemetry.mark_alive)
+        zones = {each.name: each.time_zone for each in games}
+        reporter = ExperimentReporter(Store(location), experiment_telemetry, zones)
+        experiments = ExperimentKeeper(Store(location), settings.games_file, gold_telemetry.mark_alive, reporter)
         yield GoldRunner(tables, partial(in_tasks, spark), observers, lambda: [*keeper(), *experiments()])
 
 
@@ -140,11 +144,14 @@ class KpiKeeper:
 
 
 @contextmanager
-def observing(options: TelemetryOptions) -> Iterator[tuple[telemetry.GoldTelemetry, KpiTelemetry]]:
-    """Serve the metrics of the gold tables and the KPIs until the end of the block."""
+def observing(
+    options: TelemetryOptions,
+) -> Iterator[tuple[telemetry.GoldTelemetry, KpiTelemetry, ExperimentTelemetry]]:
+    """Serve the metrics of the gold tables, the KPIs and the experiments until the end of the block."""
     registry = registry_of_process()
     with served(registry, options):
-        yield telemetry.GoldTelemetry(registry, Heartbeat(options.heartbeat_file)), KpiTelemetry(registry)
+        gold = telemetry.GoldTelemetry(registry, Heartbeat(options.heartbeat_file))
+        yield gold, KpiTelemetry(registry), ExperimentTelemetry(registry)
 
 
 def in_tasks(spark: SparkSession, due: Sequence[GoldRefresh]) -> Iterator[Result]:

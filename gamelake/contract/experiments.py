@@ -12,7 +12,6 @@ from gamelake.contract.aggregates import MetricColumn
 from gamelake.contract.games import GamesContract, GameSpec, SnakeName
 from gamelake.contract.located_yaml import Problem, declaration, load_declaration, raise_first
 from gamelake.contract.metrics import Aggregation, MetricsContract, MetricType
-from gamelake.contract.time_zones import DEFAULT_ZONE
 
 # The experiments contract lies next to the games contract.
 EXPERIMENTS_FILE = "experiments.yaml"
@@ -68,8 +67,8 @@ class ExperimentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     Attributes:
         variants: the variants in the order of their buckets; the first one is the control.
-        start: the first day, in UTC.
-        end: the last day, in UTC; without it, the experiment ends after `MOST_DAYS` days.
+        start: the first day, in the game's time zone.
+        end: the last day; without it, the experiment ends after `MOST_DAYS` days.
         salt: part of each hash; a new salt assigns all players again. Default: the experiment's name.
         primary: the metric that decides.
         guardrails: metrics that must not get worse, each with the change that counts as harm.
@@ -99,7 +98,7 @@ class ExperimentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def last_day(self) -> date:
-        """The last day whose events count, in UTC."""
+        """The last day whose events count, in the game's time zone."""
         return self.end or self.start + timedelta(days=MOST_DAYS - 1)
 
     @property
@@ -108,7 +107,7 @@ class ExperimentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         return tuple(dict.fromkeys([self.primary, *self.guardrails]))
 
     def is_running(self, today: date) -> bool:
-        """Return True if players are assigned on a day, in UTC."""
+        """Return True if players are assigned on a day of the game's time zone."""
         return self.start <= today <= self.last_day
 
 
@@ -178,19 +177,15 @@ def load_experiments(path: Path, games: GamesContract, metrics: MetricsContract)
             twice; the message names file and line.
     """
     contract, document = load_declaration(path, ExperimentsContract)
-    zones, usable, names = {game.name: game.time_zone for game in games.games}, outcomes(games, metrics), set[str]()
+    known, usable, names = {game.name for game in games.games}, outcomes(games, metrics), set[str]()
     problems: list[Problem] = []
     for index, experiment in enumerate(contract.experiments):
         place = f"$.experiments[{index}]"
         if experiment.name in names:
             problems.append((f"{place}.name", f"'{experiment.name}' is listed twice; rename one"))
         names.add(experiment.name)
-        if experiment.game not in zones:
+        if experiment.game not in known:
             problems.append((f"{place}.game", f"games.yaml does not have the game '{experiment.game}'"))
-        # Exposures are counted by days in UTC, and a player's days by the game's time zone: the two must be the same.
-        elif (zone := zones[experiment.game]) != DEFAULT_ZONE:
-            problem = f"the days of '{experiment.game}' are in {zone}; an experiment needs a game with days in UTC"
-            problems.append((f"{place}.game", problem))
         problems += [
             *_time_problems(experiment, place),
             *_share_problems(experiment, place),

@@ -79,6 +79,22 @@ class TimeZone:
         spans = self.spans(midnight - _DAY, midnight + _DAY)
         return next(max(span.start, midnight - span.offset) for span in spans if span.end + span.offset > midnight)
 
+    def sql(self, first: date, last: date) -> str:
+        """Return SQL for the zone's day, over the columns `event_time` and `event_date`.
+
+        Args:
+            first: the first day, in UTC, of the rows.
+            last: the last one. Events outside of these days get a wrong day.
+        """
+        if self.name == DEFAULT_ZONE:
+            return "event_date"
+        start, end = ((day.toordinal() - _EPOCH) * _DAY for day in (first, last))
+        return _day_sql(self.spans(start, end + _DAY))
+
+    def utc_days_of(self, day: date) -> list[date]:
+        """Return the days of UTC that have a moment of a day of the zone; at most three."""
+        return [near for near in _neighbours(day) if day in self.days_of(near)]
+
     def ends(self, day: date) -> int:
         """Return the second, since 1970 in UTC, from which on the calendar shows only later days.
 

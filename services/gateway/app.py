@@ -8,6 +8,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -19,6 +20,7 @@ from services.gateway import metrics
 from services.gateway.authentication import Keyring
 from services.gateway.cached_answer import CachedAnswer
 from services.gateway.events.endpoint import EventsEndpoint
+from services.gateway.flags.endpoint import FLAGS_PATH, FlagsEndpoint
 from services.gateway.limits.quotas import Quotas
 from services.gateway.personal.vault_client import PlayerStore
 from services.gateway.responses import Response, content_response, method_not_allowed, status_response
@@ -34,10 +36,20 @@ _PAGE_AGE = timedelta(seconds=1)
 _SHUTDOWN_TIMEOUT = timedelta(seconds=20)
 _TEXT, _HTML, _YAML = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/yaml"
 
-MakeEventsEndpoint = Callable[[], EventsEndpoint]
-MakeSupportEndpoint = Callable[[], SupportEndpoint]
 ServeMetrics = Callable[[], contextlib.AbstractContextManager[None]]
 Page = Callable[[], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """The endpoints of the API."""
+
+    events: EventsEndpoint
+    support: SupportEndpoint
+    flags: FlagsEndpoint
+
+
+MakeEndpoints = Callable[[], Endpoints]
 
 
 class App:
@@ -48,20 +60,17 @@ class App:
 
     def __init__(
         self,
-        make_events_endpoint: MakeEventsEndpoint,
-        make_support_endpoint: MakeSupportEndpoint,
+        make_endpoints: MakeEndpoints,
         keyring: Keyring,
         quotas: Quotas,
         serve_metrics: ServeMetrics,
     ) -> None:
-        self._make_events_endpoint = make_events_endpoint
-        self._make_support_endpoint = make_support_endpoint
+        self._make_endpoints = make_endpoints
         self._keyring = keyring
         self._quotas = quotas
         self._serve_metrics = serve_metrics
         self._metrics = contextlib.ExitStack()
-        self._events: EventsEndpoint | None = None
-        self._support: SupportEndpoint | None = None
+        self._endpoints: Endpoints | None = None
         self._refreshing: asyncio.Task[None] | None = None
         # Requests for readiness take one thread at most, and none that the vault needs.
         threads = ThreadPoolExecutor(1, thread_name_prefix="readiness")
@@ -75,8 +84,7 @@ class App:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Connect to Kafka and the vault, and start the background refresh."""
-        self._events = self._make_events_endpoint()
-        self._support = self._make_support_endpoint()
+        self._endpoints = self._make_endpoints()
         self._refreshing = loop.create_task(self._refresh_continuously())
         self._metrics.enter_context(self._serve_metrics())
 
@@ -86,13 +94,13 @@ class App:
             self._refreshing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 loop.run_until_complete(self._refreshing)
-        if self._events is not None:
-            self._events.producer.close(_SHUTDOWN_TIMEOUT)
-            self._events.preparer.players.close()
-            self._events.tracer.close()
-        if self._support is not None:
-            self._support.audit.close(_SHUTDOWN_TIMEOUT)
-            self._support.vault.close()
+        if self._endpoints is not None:
+            events, support = self._endpoints.events, self._endpoints.support
+            events.producer.close(_SHUTDOWN_TIMEOUT)
+            events.preparer.players.close()
+            events.tracer.close()
+            support.audit.close(_SHUTDOWN_TIMEOUT)
+            support.vault.close()
         self._metrics.close()
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:  # noqa: ANN401 # RSGI's, which has no types
@@ -105,16 +113,25 @@ class App:
         protocol.response_bytes(int(response.status), headers, response.body)
 
     async def _respond(self, scope: Any, protocol: Any) -> Response:  # noqa: ANN401 # see above
-        if scope.path == EVENTS_PATH and self._events is not None:
-            if scope.method != "POST":
-                return method_not_allowed("POST")
-            return await self._events.respond(scope, protocol)
-        if scope.path.startswith(PLAYERS_PATH) and self._support is not None and self._events is not None:
-            response = await self._support.respond(scope)
-            if scope.method == "DELETE" and response.status is HTTPStatus.NO_CONTENT:
-                # In this process at once; in the others with their next refresh.
-                await self._apply_erasures(self._events.preparer.players)
-            return response
+        if self._endpoints is not None:
+            if scope.path == EVENTS_PATH:
+                if scope.method != "POST":
+                    return method_not_allowed("POST")
+                return await self._endpoints.events.respond(scope, protocol)
+            if scope.path.startswith(PLAYERS_PATH):
+                return await self._respond_to_support(scope, self._endpoints)
+            if scope.path == FLAGS_PATH or scope.path.startswith(f"{FLAGS_PATH}/"):
+                return await self._endpoints.flags.respond(scope, protocol)
+        return await self._respond_with_page(scope)
+
+    async def _respond_to_support(self, scope: Any, endpoints: Endpoints) -> Response:  # noqa: ANN401 # see above
+        response = await endpoints.support.respond(scope)
+        if scope.method == "DELETE" and response.status is HTTPStatus.NO_CONTENT:
+            # In this process at once; in the others with their next refresh.
+            await self._apply_erasures(endpoints.events.preparer.players)
+        return response
+
+    async def _respond_with_page(self, scope: Any) -> Response:  # noqa: ANN401 # see above
         page = self._pages.get(scope.path)
         if page is None:
             return status_response(HTTPStatus.NOT_FOUND)
@@ -138,11 +155,13 @@ class App:
 
     async def _refresh(self) -> None:
         self._keyring.refresh()
-        if self._events is not None:
-            metrics.set_waiting(self._events.producer.waiting_records)
-            metrics.set_reserved(self._events.memory.reserved, self._events.preparer.players.cached_bytes)
+        if self._endpoints is not None:
+            events = self._endpoints.events
+            metrics.set_waiting(events.producer.waiting_records)
+            metrics.set_reserved(events.memory.reserved, events.preparer.players.cached_bytes)
             metrics.set_memory()
-            await self._apply_erasures(self._events.preparer.players)
+            await self._apply_erasures(events.preparer.players)
+            await asyncio.to_thread(self._endpoints.flags.experiments.refresh)
         self._quotas.refresh(self._keyring.all_keys(), time.time())
 
     async def _apply_erasures(self, players: PlayerStore) -> None:
@@ -175,4 +194,4 @@ class App:
         return content_response(_TEXT, b"Kafka does not answer\n", HTTPStatus.SERVICE_UNAVAILABLE)
 
     def _is_kafka_reachable(self) -> bool:
-        return self._events is not None and self._events.producer.is_kafka_reachable(_READINESS_TIMEOUT)
+        return self._endpoints is not None and self._endpoints.events.producer.is_kafka_reachable(_READINESS_TIMEOUT)

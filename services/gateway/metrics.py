@@ -1,7 +1,7 @@
 """The service's metrics, summed over its processes."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from http import HTTPStatus
 from pathlib import Path
@@ -19,6 +19,7 @@ _rejected = counter(REGISTRY, "gamelake_ingest_events_rejected_total", "game", "
 _throttled = counter(REGISTRY, "gamelake_ingest_events_throttled_total", "game")
 _quota_used = gauge(REGISTRY, "gamelake_ingest_quota_used_ratio", "game", "key")
 _player_requests = counter(REGISTRY, "gamelake_ingest_player_requests_total", "game", "action")
+_evaluations = counter(REGISTRY, "gamelake_ingest_flag_evaluations_total", "game", "result")
 _bytes = counter(REGISTRY, "gamelake_ingest_body_bytes_total")
 _seconds = histogram(REGISTRY, "gamelake_ingest_request_seconds")
 _waiting = gauge(REGISTRY, "gamelake_ingest_waiting_records")
@@ -39,6 +40,17 @@ class Action(StrEnum):
     EXPORTED = "exported"
 
 
+class Result(StrEnum):
+    """The result of an evaluation of a flag, or why a request has none."""
+
+    SPLIT = "split"
+    DEFAULT = "default"
+    DISABLED = "disabled"
+    NOT_FOUND = "not_found"
+    INVALID = "invalid"
+    THROTTLED = "throttled"
+
+
 def initialize(games: Iterable[str], memory_budget: int) -> None:
     """Create the time series before the first request: a rate misses the events that create its counter."""
     for game in games:
@@ -47,6 +59,8 @@ def initialize(games: Iterable[str], memory_budget: int) -> None:
         _over_memory.labels(game)
         for action in Action:
             _player_requests.labels(game, action.value)
+        for result in Result:
+            _evaluations.labels(game, result.value)
     _budget.set(memory_budget)
 
 
@@ -81,6 +95,12 @@ def set_quota_used(game: str, key_id: str, ratio: float) -> None:
 def count_player_request(game: str, action: Action) -> None:
     """Count a request of support staff."""
     _player_requests.labels(game, action.value).inc()
+
+
+def count_evaluations(game: str, results: Mapping[Result, int]) -> None:
+    """Count evaluations of flags."""
+    for result, number in results.items():
+        _evaluations.labels(game, result.value).inc(number)
 
 
 def count_vault_failure() -> None:

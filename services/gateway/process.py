@@ -1,7 +1,7 @@
 """Wires one process of the service; the server calls `create` in each of them."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
@@ -15,7 +15,7 @@ from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.privacy.vault.opening import open_vault
 from gamelake.schemas.event_schemas import load_schema, load_schemas, register
 from services.gateway import metrics
-from services.gateway.app import App
+from services.gateway.app import App, Endpoints
 from services.gateway.authentication import Authenticator, Keyring
 from services.gateway.events.batching import BatchingPace, LoopBatcher
 from services.gateway.events.columns import ColumnarEncoder
@@ -23,6 +23,8 @@ from services.gateway.events.endpoint import EventsEndpoint
 from services.gateway.events.preparation import BatchPreparer, ColumnarPreparer, RecordEncoder, RowPreparer
 from services.gateway.events.request_preparation import RequestPreparer
 from services.gateway.events.validation import EventValidator
+from services.gateway.flags.endpoint import MOST_BODY_BYTES, FlagsEndpoint
+from services.gateway.flags.experiments import ExperimentFlags
 from services.gateway.kafka_producer import EventProducer, QueueLimits
 from services.gateway.limits.memory_budget import MemoryBudget
 from services.gateway.limits.quotas import Quotas
@@ -62,10 +64,12 @@ class _EventTypes:
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """The keys of games with their limits, and the keys of encryption; both endpoints share them."""
+    """The keys of games with their limits, and the keys of encryption; the endpoints share them."""
 
     keyring: Keyring
     quotas: Quotas
+    rates: RateLimits
+    memory: MemoryBudget
     vault_keyring: VaultKeyring
 
 
@@ -83,12 +87,13 @@ def create() -> App:
     access = _Access(
         keyring=Keyring(settings.keys_file, types.contract),
         quotas=Quotas(settings.quota_directory),
+        rates=RateLimits(settings.burst, settings.processes),
+        memory=MemoryBudget(settings.memory),
         vault_keyring=VaultKeyring(settings.vault.keys_file),
     )
     metrics.initialize((game.name for game in types.contract.games), settings.memory)
     return App(
-        partial(_events_endpoint, settings, types, access),
-        partial(_support_endpoint, settings, types, access),
+        partial(_endpoints, settings, types, access),
         access.keyring,
         access.quotas,
         # Each process answers for all of them.
@@ -108,6 +113,14 @@ def _event_types(settings: GatewaySettings) -> _EventTypes:
     return _EventTypes(contract, submitted, schemas[-1].message, ids[-1], personal)
 
 
+def _endpoints(settings: GatewaySettings, types: _EventTypes, access: _Access) -> Endpoints:
+    return Endpoints(
+        events=_events_endpoint(settings, types, access),
+        support=_support_endpoint(settings, types, access),
+        flags=_flags_endpoint(settings, access),
+    )
+
+
 def _events_endpoint(settings: GatewaySettings, types: _EventTypes, access: _Access) -> EventsEndpoint:
     reduce_garbage_collection()
     cache = PlayerCache(settings.player_cache)
@@ -122,11 +135,11 @@ def _events_endpoint(settings: GatewaySettings, types: _EventTypes, access: _Acc
     queue = QueueLimits(settings.memory, settings.kafka_timeout)
     return EventsEndpoint(
         authenticator=Authenticator(access.keyring, settings.signature_window),
-        rates=RateLimits(settings.burst, settings.processes),
+        rates=access.rates,
         quotas=access.quotas,
         limits=settings.body,
         body_reader=BodyReader(settings.body),
-        memory=MemoryBudget(settings.memory),
+        memory=access.memory,
         turns=Turns(),
         validator=validator,
         preparer=RequestPreparer(LoopBatcher(preparer.prepare, _PACE), players),
@@ -143,4 +156,16 @@ def _support_endpoint(settings: GatewaySettings, types: _EventTypes, access: _Ac
         keyring=access.vault_keyring,
         event=GetMessageClass(types.submitted),
         audit=EventProducer(settings.kafka, settings.audit_topic, _AUDIT_QUEUE),
+    )
+
+
+def _flags_endpoint(settings: GatewaySettings, access: _Access) -> FlagsEndpoint:
+    experiments = ExperimentFlags(settings.experiments_file, settings.contracts / "games.yaml")
+    experiments.refresh()
+    return FlagsEndpoint(
+        experiments=experiments,
+        authenticator=Authenticator(access.keyring, settings.signature_window),
+        rates=access.rates,
+        body_reader=BodyReader(replace(settings.body, size=MOST_BODY_BYTES)),
+        memory=access.memory,
     )

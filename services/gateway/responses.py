@@ -37,10 +37,14 @@ def batch_response(accepted: int, rejected: list[EventRejection]) -> Response:
 
 def refusal_response(error: RefusedError) -> Response:
     """Return the status of a refused request, with `retry-after` in whole seconds if it may be sent again."""
-    headers = _JSON
-    if error.retry_after is not None:
-        headers = [*_JSON, ("retry-after", str(max(1, ceil(error.retry_after.total_seconds()))))]
-    return Response(error.status, headers, msgspec.json.encode(_Problem(str(error))))
+    return Response(error.status, [*_JSON, *retry_headers(error)], msgspec.json.encode(_Problem(str(error))))
+
+
+def retry_headers(error: RefusedError) -> Headers:
+    """Return `retry-after` in whole seconds if the request may be sent again."""
+    if error.retry_after is None:
+        return []
+    return [("retry-after", str(max(1, ceil(error.retry_after.total_seconds()))))]
 
 
 def status_response(status: HTTPStatus) -> Response:

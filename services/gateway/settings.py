@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
+from gamelake.contract.experiments import EXPERIMENTS_FILE
 from gamelake.kafka import KafkaAccess, kafka_access
 from gamelake.model.credentials import ServerCredentials
 from gamelake.model.environment import Environment
@@ -58,6 +59,7 @@ class GatewaySettings:
     registry_writer: ServerCredentials | None
     contracts: Path
     contract_version: int
+    experiments_file: Path
     keys_file: Path
     vault: VaultSettings
     memory: int
@@ -107,6 +109,7 @@ class GatewaySettings:
             registry_writer=registry_writer(read),
             contracts=_CONTRACTS,
             contract_version=read.whole("INGEST_CONTRACT_VERSION", 4, 1, 1000),
+            experiments_file=read.path("INGEST_EXPERIMENTS_FILE") or _CONTRACTS / EXPERIMENTS_FILE,
             keys_file=Path(read.required("INGEST_KEYS_FILE")),
             vault=VaultSettings.from_env(variables),
             memory=read.whole("INGEST_MEMORY_BYTES", 104 * _MIB, _MIB, 65_536 * _MIB),

@@ -144,6 +144,19 @@ def sparkline(values: Sequence[float], title: str, style: str = "spark") -> Mark
     ).format(style, title, _SPARK_WIDTH, _SPARK_HEIGHT, path, x, y)
 
 
+def interval(low: float, value: float, high: float, end: float, title: str) -> Markup:
+    """Draw an interval as a horizontal bar with its value, and a line at 0; the chart ends at `-end` and `end`."""
+
+    def x(place: float) -> float:
+        return 2 + (min(max(place / (end or 1), -1), 1) + 1) / 2 * (_SPARK_WIDTH - 4)
+
+    return Markup(
+        '<svg class="interval" role="img" aria-label="{}" viewBox="0 0 {} {}">'
+        '<rect x="{:.1f}" y="9" width="{:.1f}" height="10" rx="2"/>'
+        '<line x1="{:.1f}" x2="{:.1f}" y1="2" y2="26"/><circle cx="{:.1f}" cy="14" r="4"/></svg>'
+    ).format(title, _SPARK_WIDTH, _SPARK_HEIGHT, x(low), max(x(high) - x(low), 1), x(0), x(0), x(value))
+
+
 def nice_top(value: float) -> float:
     """Return the smallest round number that is at least the value and whose quarters have few digits; 1 for zero."""
     if value < _NEAR_ZERO:

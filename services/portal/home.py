@@ -13,12 +13,20 @@ from services.portal.charts import Amount, Plot
 from services.portal.display import UNKNOWN, duration, number, short_money
 from services.portal.docs import ALERT_RUNBOOKS
 from services.portal.figures import Level, Overview
-from services.portal.portfolio import DAYS, GameDay, Portfolio
+from services.portal.portfolio import DAYS, GameDay, Portfolio, VariantResult
 from services.portal.settings import PageLink
 from services.portal.templates import PortalTemplates
 
 _MOST_GAMES = 10
 _START = "make dev RATE=200 GAMES=5"
+# A wider interval is cut: one experiment with few players must not make all others a point.
+_WIDEST = 1.0
+_VERDICTS: Mapping[str, tuple[str, Level]] = {
+    "higher": ("higher", Level.GOOD),
+    "lower": ("lower", Level.BAD),
+    "harmed": ("harmed", Level.BAD),
+    "sample_ratio_mismatch": ("players don't fit the shares", Level.BAD),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +57,19 @@ class PortfolioChart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentRow:
+    """A running experiment's result for one variant, as texts; `picture` is the interval of the lift."""
+
+    result: VariantResult
+    verdict: str
+    level: Level
+    lift: str
+    interval: str
+    picture: Markup
+    players: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
     """The content of the first page.
 
@@ -76,6 +97,7 @@ class Home:
             "portfolio": self.portfolio,
             "tiles": self._tiles(),
             "charts": self._charts(),
+            "experiments": self._experiments(),
             "readers": [(reader.value, len(found)) for reader, found in by_reader(self.questions.values())],
             "links": self.links,
         }
@@ -87,7 +109,8 @@ class Home:
 
     def portfolio_part(self) -> str:
         """Render the part with the charts, which is refreshed until the figures were read."""
-        return PortalTemplates.part("portfolio.html", portfolio=self.portfolio, game=self.game, charts=self._charts())
+        context = {"charts": self._charts(), "experiments": self._experiments()}
+        return PortalTemplates.part("portfolio.html", portfolio=self.portfolio, game=self.game, **context)
 
     def _tiles(self) -> list[Tile]:
         days = list(self.portfolio.by_day(self.game).values())
@@ -131,6 +154,13 @@ class Home:
             _by_day("Events by day", {day: figures.events for day, figures in days.items()}, number),
         ]
         return found if self.game else [*found, *_by_game(self.portfolio)]
+
+    def _experiments(self) -> list[ExperimentRow]:
+        """Return the running experiments; none on the page of one game, whose name the results lack."""
+        results = [] if self.game else self.portfolio.experiments
+        ends = [abs(each) for result in results for each in (result.low, result.high) if each is not None]
+        end = min(max(ends, default=0), _WIDEST)
+        return [_experiment_row(result, end) for result in results]
 
     def _revenue(self, days: Mapping[date, GameDay]) -> list[PortfolioChart]:
         """Return the chart of sales, less refunds, taxes and store fees, and of ad revenue."""
@@ -181,6 +211,25 @@ def alerts_tile(overview: Overview) -> Tile:
         level=Level.BAD if count else Level.GOOD,
         spark=history,
         spark_title=f"Firing alerts, the last hour: at most {max(history):.0f}" if history else "",
+    )
+
+
+def _experiment_row(result: VariantResult, end: float) -> ExperimentRow:
+    verdict, level = _VERDICTS.get(result.verdict, (result.verdict.replace("_", " "), Level.PLAIN))
+    lift, interval, picture = "", "", Markup("")
+    if result.lift is not None and result.low is not None and result.high is not None:
+        lift, interval = f"{result.lift:+.1%}", f"{result.low:+.1%} to {result.high:+.1%}"
+        title = f"{result.experiment}, {result.variant}: lift {lift}, {interval}"
+        picture = charts.interval(result.low, result.lift, result.high, end, title)
+    players, control = result.players
+    return ExperimentRow(
+        result=result,
+        verdict=verdict,
+        level=level,
+        lift=lift or UNKNOWN,
+        interval=interval,
+        picture=picture,
+        players=f"{number(players)} of {number(players + control)}",
     )
 
 

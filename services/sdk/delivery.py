@@ -148,7 +148,7 @@ class Delivery:
     def _seconds_to_wait(self, reply: Reply | None, attempts: int, *, is_denied: bool) -> float:
         jittered = random.uniform(0, self.options.backoff.limit_seconds(attempts, is_denied=is_denied))
         # Added, so that clients with the same `retry-after` do not all come at once.
-        return _retry_after_seconds(reply) + jittered
+        return retry_after_seconds(reply) + jittered
 
     def _count(self, outcome: BatchOutcome) -> None:
         self.stats.accepted += outcome.accepted
@@ -223,7 +223,7 @@ def _json_object(body: bytes) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _retry_after_seconds(reply: Reply | None) -> float:
-    """The header `retry-after` in seconds; a date, its other form, is left to the back-off."""
+def retry_after_seconds(reply: Reply | None) -> float:
+    """Return the header `retry-after` in seconds; a date, its other form, is left to the back-off."""
     text = reply.headers.get("retry-after", "") if reply is not None else ""
     return min(float(text), _MAX_RETRY_AFTER) if text.isascii() and text.isdigit() else 0.0

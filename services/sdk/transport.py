@@ -88,15 +88,16 @@ class HttpTransport:
     Args:
         url: the gateway's address, without a path: `https://events.example.com`.
         timeout: of one request.
+        path: of the requests.
 
     Raises:
         ValueError: `url` is not the address of an HTTP server, or `timeout` is not a time that a request can take.
     """
 
-    def __init__(self, url: str, timeout: timedelta) -> None:
+    def __init__(self, url: str, timeout: timedelta, path: str = _PATH) -> None:
         if not _is_address(url):
             raise ValueError("a gateway's address looks like https://events.example.com")
-        self._url = url.rstrip("/") + _PATH
+        self._url = url.rstrip("/") + path
         seconds = timeout.total_seconds()
         # Retries are the client's: it knows what may be sent again, and when.
         self._pool = urllib3.PoolManager(

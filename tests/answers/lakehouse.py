@@ -69,7 +69,7 @@ def make_lakehouse(location: Location) -> None:
     results = [attempt(refresh) for refresh in GoldTables(Store(location), contract()).now()]
     failed = [each.reason for each in results if isinstance(each, FailedRefresh)]
     assert not failed, failed
-    assert KpiRefresh(Store(location), now=lambda: datetime.combine(TODAY, time(12), UTC))().failed == ()
+    assert KpiRefresh(Store(location), now=_noon)().failed == ()
     _make_experiments(location)
 
 
@@ -80,7 +80,11 @@ def _make_experiments(location: Location) -> None:
     [experiment] = (each for each in contracts.experiments if each.name == EXPERIMENT)
     experiment = msgspec.structs.replace(experiment, start=EXPERIMENT_START)
     contracts = replace(contracts, experiments=[experiment])
-    assert ExperimentRefresh(Store(location), contracts, today=lambda: TODAY)().failed == ()
+    assert ExperimentRefresh(Store(location), contracts, now=_noon)().failed == ()
+
+
+def _noon() -> datetime:
+    return datetime.combine(TODAY, time(12), UTC)
 
 
 def _tables() -> Iterable[tuple[str, pa.Table, str]]:

@@ -130,6 +130,15 @@ class Gateway:
 
     def send(self, body: bytes, source: str = HOST, **headers: str) -> Reply:
         """Send a signed body from an address; given headers replace the default ones; their names have _ for -."""
+        return self._request("POST", "/v1/events", *self._signed(body, headers), source)
+
+    def evaluate(self, content: object, flag: str = "", **headers: str) -> Reply:
+        """Send a signed evaluation of one experiment, or of all; given headers replace the default ones."""
+        path = f"/ofrep/v1/evaluate/flags/{flag}".removesuffix("/")
+        return self._request("POST", path, *self._signed(json.dumps(content).encode(), headers))
+
+    @staticmethod
+    def _signed(body: bytes, headers: Mapping[str, str]) -> tuple[bytes, Mapping[str, str]]:
         timestamp = str(int(time.time()))
         defaults = {
             "content-type": "application/json",
@@ -137,8 +146,7 @@ class Gateway:
             TIMESTAMP_HEADER: timestamp,
             SIGNATURE_HEADER: sign(SECRET.encode(), timestamp, body),
         }
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self._request("POST", "/v1/events", body, defaults | given, source)
+        return body, defaults | {name.replace("_", "-"): value for name, value in headers.items()}
 
     def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str], source: str = HOST) -> Reply:
         connection = http.client.HTTPConnection(HOST, self.port, _TIMEOUT_SECONDS, (source, 0))

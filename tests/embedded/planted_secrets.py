@@ -72,6 +72,21 @@ def _with(change: Callable[[Person], dict[str, object]]) -> Way:
     return lambda gateway, people: gateway.send(body_of([person.event() | change(person) for person in people]))
 
 
+def _as_flags(body: Callable[[Person], dict[str, object]], flag: str = "") -> Way:
+    """Evaluations of experiments for the last person."""
+    return lambda gateway, people: gateway.evaluate(body(people[-1]), flag)
+
+
+def _context(person: Person) -> dict[str, object]:
+    return {"context": {"targetingKey": person.gamer_id, "country": person.email, person.device_id: person.free_text}}
+
+
+EVALUATED: tuple[Way, ...] = (
+    _as_flags(_context),
+    _as_flags(_context, "unknown"),
+    _as_flags(lambda person: {"context": {"targetingKey": {person.email: person.gamer_id}}}),
+    _as_flags(lambda person: {"context": [person.gamer_id, person.email]}),
+)
 ACCEPTED: tuple[Way, ...] = (_in_json(""), _in_json("gzip"), _in_json("zstd"), _in_protobuf(""), _in_protobuf("zstd"))
 REJECTED: tuple[Way, ...] = (
     _with(lambda person: {"event_name": ""}),

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from tests.embedded.gateway import SECRET, Gateway
 from tests.embedded.lakehouse import ROOT, Lakehouse
-from tests.embedded.planted_secrets import ACCEPTED, GAME, REFUSED, REJECTED, Person
+from tests.embedded.planted_secrets import ACCEPTED, EVALUATED, GAME, REFUSED, REJECTED, Person
 from tests.embedded.topic_records import ids_in
 from tests.support.process_table import command_lines, descendants_of
 from tools.embedded import EmbeddedKafka, EmbeddedRegistry
@@ -129,6 +129,10 @@ def plant(gateway: Gateway) -> list[Person]:
             assert reply.status in {400, 401, 413}
         else:
             assert (reply.result.accepted, len(reply.result.rejected)) == ((EACH, 0) if way in ACCEPTED else (0, EACH))
+        assert not [secret for person in group for secret in person.secrets if secret.encode() in reply.body]
+    for group, way in zip(groups, cycle(EVALUATED)):
+        reply = way(gateway, group)
+        assert reply.status in {200, 400, 404}
         assert not [secret for person in group for secret in person.secrets if secret.encode() in reply.body]
     with closing(sqlite3.connect(gateway.service.vault_file, isolation_level=None)) as held:
         held.execute("BEGIN EXCLUSIVE")

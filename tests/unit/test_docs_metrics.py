@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 from gamelake.observability.metrics.container import ContainerMemoryCollector
 from gamelake.observability.metrics.declared import MetricDeclaration, declarations, metrics_file
 from gamelake.observability.metrics.endpoint import CertificateExpiryCollector, Heartbeat
+from gamelake.observability.metrics.experiments import ExperimentTelemetry
 from gamelake.observability.metrics.files import FilesTelemetry
 from gamelake.observability.metrics.gold import GoldTelemetry
 from gamelake.observability.metrics.instruments import Instruments
@@ -40,7 +41,11 @@ EXPOSED: dict[str, Callable[[CollectorRegistry], object]] = {
     "delivery": DeliveryMetrics,
     "audit": AuditMetrics,
     "portal": PortalMetrics,
-    "gold": lambda registry: (GoldTelemetry(registry, NO_HEARTBEAT), KpiTelemetry(registry)),
+    "gold": lambda registry: (
+        GoldTelemetry(registry, NO_HEARTBEAT),
+        KpiTelemetry(registry),
+        ExperimentTelemetry(registry).show(["new_shop"], []),
+    ),
     "live-ops": lambda registry: LiveOpsTelemetry("q", registry),
     "maintenance": lambda registry: MaintenanceTelemetry(registry, NO_HEARTBEAT),
 }

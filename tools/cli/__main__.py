@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from gamelake.command import as_json, whole
 from gamelake.model.errors import GamelakeError, StartupError
 from gamelake.observability.faults import fault_named, load_faults
 from gamelake.program import FAILED, OK, run
 from tools import contracts
-from tools.cli import agents, credentials, doctor, faults, portal, status, switchboard
+from tools.cli import agents, credentials, doctor, experiments, faults, portal, status, switchboard
 from tools.cli.completion import SHELLS, complete_with, script
 from tools.cli.jobs import COMMANDS
 from tools.cli.load import GAMES, MINUTES, load, set_load
@@ -63,6 +64,9 @@ def parser() -> argparse.ArgumentParser:
     served = command("mcp", "Serve an agent by the Model Context Protocol, with the rights of a user of Trino.", _mcp)
     served.add_argument("--user", default="analyst", help="of contracts/access.yaml; default: analyst")
     _with_json(command("check", "Check contracts, rules, views and questions; needs no stack.", _check))
+    _add_experiments(
+        command("experiments", "Sign a game's experiments for offline clients; needs no stack.", _experiments)
+    )
     _add_load(command("load", "Show, set or stop the load of simulated players.", _load))
     _add_fault(command("fault", "List faults to practise with, and switch them on and off.", _fault))
     command("switchboard", "Put switches for load and faults on the portal, until Ctrl-C.", _switchboard)
@@ -94,6 +98,24 @@ def _add_load(command: argparse.ArgumentParser) -> None:
         help="after which it ends by itself; default: %(default)s",
     )
     _with_json(actions.add_parser("stop", help="end the load"))
+
+
+def _add_experiments(command: argparse.ArgumentParser) -> None:
+    _with_json(command)
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+    published = _with_json(actions.add_parser("publish", help="write a signed file with a game's experiments"))
+    published.add_argument("game", metavar="GAME", help="the game's name in contracts/games.yaml")
+    published.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
+    published.add_argument(
+        "--days",
+        type=whole(1, experiments.MOST_DAYS),
+        default=experiments.DAYS,
+        help="for which clients accept the file; default: %(default)s",
+    )
+    created = _with_json(actions.add_parser("new-key", help="create a signing key, and print its public key"))
+    shown = _with_json(actions.add_parser("public-key", help="print the public key, which clients must know"))
+    for action in (published, created, shown):
+        action.add_argument("--key", type=Path, required=True, metavar="FILE", help="the file of the signing key")
 
 
 def _add_fault(command: argparse.ArgumentParser) -> None:
@@ -157,6 +179,17 @@ def _check(options: argparse.Namespace) -> int:
     else:
         _print("\n".join(found) or "No mistake was found.")
     return FAILED if found else OK
+
+
+def _experiments(options: argparse.Namespace) -> int:
+    if options.action == "publish":
+        written = experiments.write_file(options.game, options.key, options.out, options.days)
+        _print({"file": str(written)} if options.json else str(written))
+        return OK
+    act = experiments.new_key if options.action == "new-key" else experiments.public_key
+    key = act(options.key)
+    _print(key if options.json else f"{key.key}: {key.public}")
+    return OK
 
 
 def _load(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Keeps the table of exposures up to date: computes the changed days of each game that has experiments."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from gamelake.contract.experiments import ExperimentSpec
+from gamelake.contract.time_zones import DEFAULT_ZONE, TimeZone
 from gamelake.delta.appends import schema_of
 from gamelake.delta.commits import CommitConflictError
 from gamelake.delta.data_files import DataFile
@@ -22,7 +23,7 @@ from gamelake.model.logs import event_logger
 from gamelake.model.naming import game_table
 from gamelake.scans.datasets import dataset, missing_files
 from gamelake.scans.sql_engine import Engine, without_zones
-from gamelake.serving.experiments.statements import exposures_sql
+from gamelake.serving.experiments.statements import events_of_day_sql, exposures_sql
 from gamelake.serving.experiments.tables import exposure_table
 from gamelake.serving.gold.definition import AggregateDefinition
 from gamelake.serving.gold.history import TablePosition, changes_since, day_of, position_at
@@ -40,10 +41,12 @@ class GamePosition(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         silver: the version of the game's silver table.
         days: the first and the last day of each experiment; if they change, all days are computed again.
+        zone: the rules of the game's time zone, "" for UTC; if they change, all days are computed again.
     """
 
     silver: TablePosition
     days: tuple[tuple[date, date], ...]
+    zone: str = ""
 
 
 @dataclass(slots=True)
@@ -53,23 +56,24 @@ class Exposures:
     Attributes:
         table: the table.
         definition: the aggregate of player days, whose columns are the outcomes.
+        zones: the time zone of each game, in which the table has its days; games without one are in UTC.
         failed: the games whose exposures could not be computed.
     """
 
     table: TableFilesOf
     definition: AggregateDefinition
+    zones: Mapping[str, TimeZone] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     _positions: dict[str, GamePosition] = field(default_factory=dict)
     _written: list[DataFile] = field(default_factory=list)
     _removed: list[FileEntry] = field(default_factory=list)
 
-    @property
-    def _sql(self) -> str:
-        return exposures_sql(self.definition.safe_columns)
+    def _sql(self, events: str) -> str:
+        return exposures_sql(self.definition.safe_columns, events)
 
     @property
     def _fingerprint(self) -> str:
-        text = f"{self._sql} {exposure_table(self.definition.columns).schema}"
+        text = f"{self._sql('events')} {exposure_table(self.definition.columns).schema}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def refresh(self, sql: Engine, experiments: Sequence[ExperimentSpec]) -> int:
@@ -136,30 +140,38 @@ class Exposures:
         return dict(self._positions)
 
     def _refresh_game(self, sql: Engine, game: str, windows: tuple[tuple[date, date], ...]) -> int:
-        store, path = self.table.store, game_table(game)
+        store, path, zone = self.table.store, game_table(game), self._zone(game)
+        rules = "" if zone.name == DEFAULT_ZONE else zone.rules
         known = self._positions.get(game)
-        follows = known is not None and known.days == windows
+        follows = known is not None and (known.days, known.zone) == (windows, rules)
         # Read the changes before the table: a day of a version in between is then computed twice, but never missed.
         changes = changes_since(store, path, known.silver) if known is not None and follows else None
         try:
             handle = open_table(store.location, path)
         except TableNotFoundError:
             return 0
-        files = [file for file in live_files(handle) if _is_within(day_of(file), windows)]
+        files = [file for file in live_files(handle) if _days_within(day_of(file), windows, zone)]
         old = self.files_of(game)
         if changes is None:
             position = position_at(store, path, handle.version(), handle.schema().to_json())
-            days = {day_of(file) for file in files} | {day_of(file) for file in old}
+            changed = {day_of(file) for file in files}
+            days = {day for file in old if (day := day_of(file)) is not None}
         else:
-            position, days = changes.position, {day for day in changes.days if _is_within(day, windows)}
-        written = list(self._computed(sql, game, handle, [file for file in files if day_of(file) in days]))
-        self._written += written
+            position, changed, days = changes.position, set(changes.days), set[date]()
+        days |= {day for utc_day in changed for day in _days_within(utc_day, windows, zone)}
+        self._written += list(self._computed(sql, game, handle, files, days))
         self._removed += [file for file in old if day_of(file) in days]
         if position is not None:
-            self._positions[game] = GamePosition(silver=position, days=windows)
+            self._positions[game] = GamePosition(silver=position, days=windows, zone=rules)
         return len(days)
 
-    def _computed(self, sql: Engine, game: str, handle: DeltaTable, files: Sequence[FileEntry]) -> Iterator[DataFile]:
+    def _zone(self, game: str) -> TimeZone:
+        return self.zones.get(game, TimeZone(DEFAULT_ZONE))
+
+    def _computed(
+        self, sql: Engine, game: str, handle: DeltaTable, files: Sequence[FileEntry], days: Collection[date]
+    ) -> Iterator[DataFile]:
+        """Compute the exposures of some of the game's days, and write a file for each day that has some."""
         schema = schema_of(handle)
         if "exposure" not in schema.names:
             return
@@ -167,12 +179,16 @@ class Exposures:
         if lacking := sorted(reads - set(schema.names)):
             raise ContractError(f"{game_table(game)} lacks the column {lacking[0]}, which outcomes of players read")
         columns = pa.schema([column for column in without_zones(schema) if column.name in reads])
-        for day in sorted({day for file in files if (day := day_of(file)) is not None}):
-            of_day = [file for file in files if day_of(file) == day]
+        zone = self._zone(game)
+        for day in sorted(days):
+            utc_days = zone.utc_days_of(day)
+            of_day = [file for file in files if day_of(file) in utc_days]
+            if not of_day:
+                continue
             if missing := missing_files(self.table.store, game_table(game), of_day):
                 raise FileNotFoundError(f"{game_table(game)}/{missing[0].relative_path} is gone")
-            sql.give("events", dataset(self.table.store.location, game_table(game), columns, of_day))
-            rows = sql.table(self._sql)
+            sql.give("candidates", dataset(self.table.store.location, game_table(game), columns, of_day))
+            rows = sql.table(self._sql(events_of_day_sql(zone.sql(utc_days[0], utc_days[-1]), day)))
             if len(rows):
                 target = self.table.definition
                 stored = pa.schema([each for each in target.schema if each.name not in target.partition_by])
@@ -193,5 +209,7 @@ def existing(table: TableFilesOf, columns: pa.Schema, files: Sequence[FileEntry]
     return dataset(table.store.location, table.path, columns, files)
 
 
-def _is_within(day: date | None, windows: Sequence[tuple[date, date]]) -> bool:
-    return day is not None and any(first <= day <= last for first, last in windows)
+def _days_within(utc_day: date | None, windows: Sequence[tuple[date, date]], zone: TimeZone) -> list[date]:
+    """Return the game's days within some windows that have a moment of a day of UTC."""
+    days = [] if utc_day is None else zone.days_of(utc_day)
+    return [day for day in days if any(first <= day <= last for first, last in windows)]

@@ -28,6 +28,7 @@ from gamelake.contract.experiments import (
 )
 from gamelake.contract.games import GamesContract, load_games
 from gamelake.contract.metrics import METRICS_FILE, MetricsContract, load_metrics
+from gamelake.contract.time_zones import TimeZone
 from gamelake.delta.appends import schema_of
 from gamelake.delta.commits import commit_with_retry
 from gamelake.delta.data_files import DataFile
@@ -121,8 +122,8 @@ def _only(spec: AggregateSpec, columns: Collection[str]) -> AggregateSpec:
     return msgspec.structs.replace(spec, columns=kept)
 
 
-def _today() -> date:
-    return datetime.now(UTC).date()
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 @dataclass(slots=True)
@@ -132,7 +133,7 @@ class ExperimentRefresh:
     Attributes:
         store: the lakehouse.
         contracts: the contracts.
-        today: returns the day of the platform's clock, in UTC; later days have no statistics.
+        now: returns the time of the platform's clock; days of the game that begin later have no statistics.
         progress: is called after each experiment.
         exposures: the table of exposures.
         statistics: the table of statistics.
@@ -141,7 +142,7 @@ class ExperimentRefresh:
 
     store: Store
     contracts: ExperimentContracts
-    today: Callable[[], date] = _today
+    now: Callable[[], datetime] = _now
     progress: Callable[[], None] = lambda: None
     exposures: Exposures = field(init=False)
     statistics: TableFilesOf = field(init=False)
@@ -152,7 +153,8 @@ class ExperimentRefresh:
         definition = self.contracts.player_days
         meanings = definition.spec.columns
         table = TableFilesOf(self.store, exposure_table({name: name.replace("_", " ") for name in meanings}))
-        self.exposures = Exposures(table, definition)
+        zones = {each.name: TimeZone(each.time_zone) for each in self.contracts.games.games}
+        self.exposures = Exposures(table, definition, zones)
         self.statistics = TableFilesOf(self.store, STATISTICS)
         self.results = TableFilesOf(self.store, RESULTS)
 
@@ -231,8 +233,12 @@ class ExperimentRefresh:
             table.commit(written[table.path], removed, notes)
 
     def _begun(self, failed: Sequence[str]) -> list[ExperimentSpec]:
-        today = self.today()
-        return [each for each in self.contracts.experiments if each.start <= today and each.name not in failed]
+        begun = [each for each in self.contracts.experiments if each.start <= self.today(each)]
+        return [each for each in begun if each.name not in failed]
+
+    def today(self, experiment: ExperimentSpec) -> date:
+        """Return the current day in the time zone of an experiment's game."""
+        return TimeZone(title_of(self.contracts.games, experiment).time_zone).day(self.now())
 
 
 @dataclass(slots=True)
@@ -268,7 +274,7 @@ class _Statistics:
 
     @property
     def _last(self) -> date:
-        return min(self.job.today(), self.experiment.last_day)
+        return min(self.job.today(self.experiment), self.experiment.last_day)
 
     def state(self) -> str:
         """Return a hash of everything that the statistics depend on."""

@@ -17,11 +17,22 @@ _SUMS = ("players", "total", "total_squares", "before", "before_squares", "cross
 _EXPOSED = ("event_date", "experiment", "variant", "gamer_id")
 
 
-def exposures_sql(columns: Mapping[str, str]) -> str:
-    """Return the statement for the exposures in the relation `events`, which has a game's events of some whole days.
+def events_of_day_sql(day_sql: str, day: date) -> str:
+    """Return the statement for the events of one of the game's days, over the relation `candidates`.
+
+    Args:
+        day_sql: SQL for an event's day in the game's time zone.
+        day: the day.
+    """
+    return f"SELECT * REPLACE ({day_sql} AS event_date) FROM candidates WHERE {day_sql} = DATE '{day}'"  # noqa: S608 # our SQL
+
+
+def exposures_sql(columns: Mapping[str, str], events: str) -> str:
+    """Return the statement for the exposures in a game's events of some whole days.
 
     Args:
         columns: the SQL of each outcome, as an aggregate of events.
+        events: the statement for the events.
     """
     keys = ", ".join(_EXPOSED)
     sums = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
@@ -29,7 +40,8 @@ def exposures_sql(columns: Mapping[str, str]) -> str:
         f"CAST(coalesce(summed.{quoted(name)}, 0) AS DECIMAL(38, 6)) AS {quoted(name)}" for name in columns
     )
     return f"""
-        WITH exposed AS (
+        WITH events AS ({events}),
+        exposed AS (
           SELECT event_date, exposure.experiment AS experiment, exposure.variant AS variant, gamer_id,
             min(event_time) AS exposed_at
           FROM events

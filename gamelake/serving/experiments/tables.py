@@ -15,7 +15,7 @@ _VARIANT = (_TEXT, "the variant that the player met")
 _OF_A_METRIC = {
     "game": _GAME,
     "experiment": _EXPERIMENT,
-    "event_date": (_DAY, "the last day that counts, in UTC"),
+    "event_date": (_DAY, "the last day that counts, in the game's time zone"),
     "metric": (_TEXT, "the metric's name in contracts/metrics.yaml"),
 }
 
@@ -78,7 +78,7 @@ def exposure_table(columns: Mapping[str, str]) -> DeclaredTable:
         "A day on which a player met a variant of an experiment, and what the player did on the rest of the day.",
         ("event_date", "game", "experiment", "variant", "gamer_id"),
         {
-            "event_date": (_DAY, "the day in UTC; a condition on it decides which files are read"),
+            "event_date": (_DAY, "the day in the game's time zone; a condition on it decides which files are read"),
             "game": _GAME,
             "experiment": _EXPERIMENT,
             "variant": _VARIANT,

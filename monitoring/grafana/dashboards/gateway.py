@@ -133,6 +133,13 @@ _GAMES = Row(
             thresholds=Thresholds(0.8, 1),
             empty="no key has a quota",
         ),
+        TimeSeries(
+            title="Experiments evaluated",
+            description="Evaluations of experiments for players, by result. docs/gateway.md explains each result.",
+            unit=units.RequestsPerSecond,
+            queries=(Query(top_rates(MOST_SERIES, "result", "gamelake_ingest_flag_evaluations_total"), "{{result}}"),),
+            stack=Stack.NORMAL,
+        ),
     ),
 )
 

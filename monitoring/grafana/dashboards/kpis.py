@@ -255,6 +255,34 @@ _TRUST = Row(
             thresholds=Thresholds(1, 1),
         ),
         TimeSeries(
+            title="Experiments refreshed",
+            description="Time since the statistics of all experiments were refreshed.",
+            unit=DURATION,
+            queries=(Query(age("max(gamelake_experiments_refreshed_timestamp_seconds)"), "age"),),
+        ),
+        TimeSeries(
+            title="Experiments held back",
+            description="Experiments whose statistics can't be computed; see the runbook ExperimentsHeldBack.",
+            unit=units.Short,
+            queries=(Query("max(gamelake_experiments_held_back)", "experiments"),),
+            thresholds=Thresholds(1, 1),
+        ),
+        TimeSeries(
+            title="Experiments with unequal groups",
+            description="Experiments whose players don't fit the shares; see the runbook ExperimentSampleRatio.",
+            unit=units.Short,
+            queries=(
+                Query(
+                    top(
+                        MOST_SERIES, "experiment", "max by (experiment) (gamelake_experiment_sample_ratio_mismatch) > 0"
+                    ),
+                    "{{experiment}}",
+                ),
+            ),
+            thresholds=Thresholds(1, 1),
+            empty="all experiments fit their shares",
+        ),
+        TimeSeries(
             title="Late events",
             description=(
                 "Events of the newest day that arrived more than three hours after the end of their hour, the top ten "

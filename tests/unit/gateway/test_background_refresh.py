@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.gateway import app as app_module
-from services.gateway.app import App
+from services.gateway.app import App, Endpoints
 from services.gateway.limits.memory_budget import MemoryBudget
 from services.gateway.limits.quotas import Quotas
 from services.gateway.traces import RequestTracer
@@ -42,7 +42,8 @@ def test_a_failed_refresh_is_not_the_last_one(
     )
     support: Any = SimpleNamespace(vault=players, audit=producer)
     keyring: Any = SimpleNamespace(refresh=lambda: None, all_keys=list)
-    app = App(lambda: endpoint, lambda: support, keyring, Quotas(None), nullcontext)
+    flags: Any = SimpleNamespace(experiments=SimpleNamespace(refresh=lambda: None))
+    app = App(lambda: Endpoints(endpoint, support, flags), keyring, Quotas(None), nullcontext)
 
     async def run_for_a_while() -> None:
         app.__rsgi_init__(asyncio.get_running_loop())

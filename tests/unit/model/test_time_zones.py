@@ -66,6 +66,17 @@ def test_the_day_of_any_moment_is_the_date_of_the_zone(drawn: tuple[str, list[da
 
 @given(zones_and_moments())
 @examples(100)
+def test_the_days_of_utc_that_a_day_has_are_those_of_its_moments(drawn: tuple[str, list[datetime]]) -> None:
+    zone, moments = drawn
+    for moment in moments:
+        day = clock(zone, moment).date()
+        utc_days = TimeZone(zone).utc_days_of(day)
+        assert moment.date() in utc_days
+        assert all(day in TimeZone(zone).days_of(each) for each in utc_days)
+
+
+@given(zones_and_moments())
+@examples(100)
 def test_a_day_begins_and_ends_where_the_calendar_turns(drawn: tuple[str, list[datetime]]) -> None:
     zone, moments = drawn
     for day in {clock(zone, moment).date() for moment in moments}:

@@ -1,14 +1,16 @@
 """The first page has the figures of all games or of one; it waits for no query, and says what fails with the remedy."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gamelake.serving.sql.questions import Question
+from services.portal.charts import interval
 from services.portal.figures import Level, Overview, StreamFigures
 from services.portal.home import Home, alerts_tile, freshness_tile
-from services.portal.portfolio import DAYS, GameDay, NoPortfolio, Portfolio, PortfolioReader, portfolio_of
+from services.portal.portfolio import DAYS, GameDay, NoPortfolio, Portfolio, PortfolioReader, portfolio_of, results_of
 from services.portal.questions import QuestionFailedError, QuestionResult
 from services.portal.settings import QueryLimits
 from services.portal.templates import PortalTemplates
@@ -104,18 +106,18 @@ def test_figures_of_an_earlier_reading_stay_with_their_time() -> None:
 
 
 class Engine:
-    """Runs the questions of the portfolio: how the games do with an outcome, what they earn with another one."""
+    """Runs the questions of the portfolio: how the games do with an outcome, the others with answers by their names."""
 
-    def __init__(self, outcome: QuestionResult | Exception, revenue: QuestionResult | None = None) -> None:
+    def __init__(self, outcome: QuestionResult | Exception, **others: QuestionResult) -> None:
         self.outcome = outcome
-        self.revenue = revenue
+        self.others = others
         self.asked = 0
 
     def __call__(self, question: Question, _limits: QueryLimits) -> QuestionResult:
-        if "revenue" in question.name:
-            if self.revenue is None:
-                raise QuestionFailedError("there is no table gold.currency_rates", "")
-            return self.revenue
+        if question.name != "portfolio":
+            if question.name not in self.others:
+                raise QuestionFailedError("there is no such table", "")
+            return self.others[question.name]
         self.asked += 1
         if isinstance(self.outcome, Exception):
             raise self.outcome
@@ -150,6 +152,46 @@ def test_revenue_is_a_chart_of_its_own_and_without_rates_the_other_figures_are_t
     assert "$700" in text
     assert "Revenue by day" not in page()
     assert (reader.newest().has_revenue, reader.newest().problem) == (False, "")
+
+
+RESULTS = QuestionResult(
+    ("game", "experiment", "variant", "metric", "verdict", "lift", "low", "high", "players", "control_players", "days"),
+    (
+        ("kart_rumble", "new_shop", "offer", "bookings", "higher", 0.12, 0.02, "0.22", 5_100, 4_900, 12),
+        ("kart_rumble", "new_map", EVIL, "payers", "sample_ratio_mismatch", None, None, None, 80, 20, 1),
+    ),
+    is_cut=False,
+)
+
+
+def test_running_experiments_have_their_verdicts_and_lifts_with_intervals() -> None:
+    text = page(replace(PORTFOLIO, experiments=results_of(RESULTS)))
+
+    assert '<td data-label="verdict" class="good">higher</td><td data-label="lift">+12.0%</td>' in text
+    assert "+2.0% to +22.0%" in text
+    assert "5,100 of 10,000" in text
+    assert "players don&#39;t fit the shares" in text
+    assert EVIL not in text
+    [picture] = [each for each in Elements(text).all("svg") if each.get("class") == "interval"]
+    assert picture["aria-label"] == "new_shop, offer: lift +12.0%, +2.0% to +22.0%"
+    assert "Running experiments" not in page(replace(PORTFOLIO, experiments=results_of(RESULTS)), game="Archery Duel")
+
+
+def test_a_lakehouse_without_experiments_shows_all_other_figures() -> None:
+    played = QuestionResult(COLUMNS, ROWS, is_cut=False)
+    for engine, count in ((Engine(played), 0), (Engine(played, running_experiments=RESULTS), 2)):
+        reader = PortfolioReader(engine)
+        reader.newest()
+        eventually(lambda reader=reader: not reader.newest().is_loading)  # type: ignore[misc] # mypy's lambdas
+
+        assert (len(reader.newest().experiments), reader.newest().problem) == (count, "")
+
+
+def test_the_bar_of_an_interval_ends_at_the_charts_end_and_has_a_line_at_0() -> None:
+    picture = Elements(str(interval(-3.0, 0.5, 0.5, 1.0, "x")))
+
+    [bar], [zero], [value] = picture.all("rect"), picture.all("line"), picture.all("circle")
+    assert (bar["x"], bar["width"], zero["x1"], value["cx"]) == ("2.0", "87.0", "60.0", "89.0")
 
 
 @pytest.mark.parametrize("error", [QuestionFailedError("no Trino", "restart it"), ValueError("a bug")])

@@ -1,11 +1,13 @@
 """A lakehouse with the events of one game that has an experiment, and its tables as gold's job keeps them."""
 
+import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pyarrow as pa
@@ -76,21 +78,44 @@ def purchase(hours: float, gamer: str, amount: float) -> GameEvent:
 
 @dataclass
 class ExperimentLake:
-    """Silver, gold's player days, and the tables of experiments; `happened` is all that was appended."""
+    """Silver, gold's player days, and the tables of experiments; `happened` is all that was appended.
+
+    The game has its days in `zone`, and it is noon there on the day `today`.
+    """
 
     folder: Path
     experiments: Sequence[ExperimentSpec] = (SPEC,)
     today: date = START.date() + timedelta(days=20)
     happened: list[GameEvent] = field(default_factory=list)
     commits: int = 0
+    zone: str = "UTC"
     refresh: ExperimentRefresh = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin as gold's job does."""
-        contracts = load_contracts(GAMES_FILE)
+        contracts = load_contracts(self.games_file)
         assert contracts is not None
         contracts = replace(contracts, experiments=self.experiments)
-        self.refresh = ExperimentRefresh(self.store, contracts, today=lambda: self.today)
+        self.refresh = ExperimentRefresh(self.store, contracts, now=self._noon)
+
+    @property
+    def games_file(self) -> Path:
+        """The games contract, in which the game has its zone."""
+        if self.zone == "UTC":
+            return GAMES_FILE
+        folder = self.folder / "contracts"
+        shutil.copytree(GAMES_FILE.parent, folder, dirs_exist_ok=True)
+        file = folder / GAMES_FILE.name
+        game = f"  - name: {GAME}\n"
+        file.write_text(file.read_text().replace(game, f"{game}    time_zone: {self.zone}\n"))
+        return file
+
+    def day(self, moment: datetime) -> date:
+        """The game's day at a moment."""
+        return moment.astimezone(ZoneInfo(self.zone)).date()
+
+    def _noon(self) -> datetime:
+        return datetime.combine(self.today, time(12), ZoneInfo(self.zone))
 
     @property
     def store(self) -> Store:
@@ -119,7 +144,7 @@ class ExperimentLake:
 
     def run(self) -> ExperimentsRefreshed:
         """Refresh gold's player days, then the experiments."""
-        contract = load_gold(GAMES_FILE)
+        contract = load_gold(self.games_file)
         used = [each for each in contract.aggregates if each.name == "all_player_days"]
         for table in GoldTables(self.store, msgspec.structs.replace(contract, aggregates=tuple(used))).now():
             done = attempt(table)
@@ -185,7 +210,7 @@ def expected(lake: ExperimentLake) -> dict[tuple[date, str, str], tuple[float, .
     for day in days:
         for metric in SPEC.metrics:
             for variant in (CONTROL, SHOP):
-                of_day = [gamer for gamer, (at, _) in first.items() if at.date() <= day]
+                of_day = [gamer for gamer, (at, _) in first.items() if lake.day(at) <= day]
                 players = [gamer for gamer in of_day if len(met[gamer]) == 1 and first[gamer][1] == variant]
                 pairs = [_values(lake, metric, gamer, first[gamer][0], day) for gamer in players]
                 found[day, metric, variant] = (
@@ -203,7 +228,7 @@ def expected(lake: ExperimentLake) -> dict[tuple[date, str, str], tuple[float, .
 def _exposures(lake: ExperimentLake) -> tuple[dict[str, tuple[datetime, str]], dict[str, set[str]]]:
     first, met = dict[str, tuple[datetime, str]](), defaultdict[str, set[str]](set)
     for each in sorted(lake.happened, key=lambda each: each.at):
-        within = START <= each.at < START + timedelta(days=10)
+        within = START.date() <= lake.day(each.at) < START.date() + timedelta(days=10)
         if each.variant in {CONTROL, SHOP} and each.experiment == EXPERIMENT and within:
             first.setdefault(each.gamer, (each.at, str(each.variant)))
             met[each.gamer].add(str(each.variant))
@@ -212,9 +237,9 @@ def _exposures(lake: ExperimentLake) -> tuple[dict[str, tuple[datetime, str]], d
 
 def _values(lake: ExperimentLake, metric: str, gamer: str, exposed: datetime, day: date) -> tuple[float, float]:
     own = [each for each in lake.happened if each.gamer == gamer]
-    earliest = exposed.date() - timedelta(days=14)
-    before = [each for each in own if earliest <= each.at.date() < exposed.date()]
-    after = [each for each in own if each.at > exposed and each.at.date() <= day]
+    earliest = lake.day(exposed) - timedelta(days=14)
+    before = [each for each in own if earliest <= lake.day(each.at) < lake.day(exposed)]
+    after = [each for each in own if each.at > exposed and lake.day(each.at) <= day]
     return _value(metric, before), _value(metric, after)
 
 

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -83,6 +84,30 @@ def test_statistics_equal_those_computed_event_by_event_after_any_commits(lake: 
         check(lake)
 
 
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_statistics_of_a_game_with_a_time_zone_equal_those_computed_event_by_event(tmp_path: Path, zone: str) -> None:
+    draw, lake = random.Random(zone), ExperimentLake(tmp_path, zone=zone)
+    for _ in range(2):
+        lake.take(*(_random_event(draw) for _ in range(150)))
+        check(lake)
+
+    days = {row["event_date"] for row in lake.rows("exposures")}
+    assert SPEC.start <= min(days) <= max(days) <= SPEC.last_day
+    assert lake.run().days == 0
+
+
+def test_a_game_with_another_time_zone_has_all_days_computed_again(tmp_path: Path) -> None:
+    lake = ExperimentLake(tmp_path)
+    lake.take(exposure(23, "anna", SHOP), purchase(25, "anna", 5))
+    before = {row["event_date"] for row in lake.rows("exposures")}
+
+    moved = ExperimentLake(tmp_path, zone="Asia/Tokyo", happened=lake.happened)
+    moved.run()
+
+    assert {row["event_date"] for row in moved.rows("exposures")} == {day + timedelta(days=1) for day in before}
+    check(moved)
+
+
 def _random_event(draw: random.Random) -> GameEvent:
     gamer = f"g{draw.randrange(25)}"
     hours = draw.uniform(-400, 300)
@@ -155,9 +180,8 @@ def test_a_changed_experiment_is_computed_again(lake: ExperimentLake) -> None:
     assert lake.last("bookings")[SHOP] == (1, 0, 0)
 
     earlier = msgspec.structs.replace(SPEC, start=START.date().replace(day=10), end=None)
-    lake.refresh = type(lake.refresh)(
-        lake.store, replace(lake.refresh.contracts, experiments=(earlier,)), today=lambda: lake.today
-    )
+    contracts = replace(lake.refresh.contracts, experiments=(earlier,))
+    lake.refresh = type(lake.refresh)(lake.store, contracts, now=lake.refresh.now)
     lake.run()
 
     assert lake.last("bookings")[SHOP] == (2, 7, 49)

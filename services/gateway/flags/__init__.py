@@ -1,0 +1,1 @@
+"""Assignments of players to the variants of experiments, by OpenFeature's remote evaluation protocol (OFREP)."""
