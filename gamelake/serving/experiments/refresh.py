@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 from obstore.exceptions import BaseError
 
+from gamelake.contract.aggregates import AggregateSpec
 from gamelake.contract.experiments import (
     EXPERIMENTS_FILE,
     PLAYER_DAYS,
@@ -107,10 +108,18 @@ def _contracts(
     games_file: Path, games: GamesContract, metrics: MetricsContract, experiments: Sequence[ExperimentSpec]
 ) -> ExperimentContracts | None:
     aggregates = load_gold(games_file).aggregates
-    found = [define(each) for each in aggregates if each.name == PLAYER_DAYS]
+    used = outcomes(games, metrics)
+    found = [define(_with_outcomes(each, used)) for each in aggregates if each.name == PLAYER_DAYS]
     if not found or not experiments:
         return None
-    return ExperimentContracts(games, experiments, outcomes(games, metrics), found[0])
+    return ExperimentContracts(games, experiments, used, found[0])
+
+
+def _with_outcomes(aggregate: AggregateSpec, used: Mapping[str, Outcome]) -> AggregateSpec:
+    """Return an aggregate with the columns that are outcomes; its other columns describe the player."""
+    kept = {each.column for each in used.values()}
+    columns = {name: column for name, column in aggregate.columns.items() if name in kept}
+    return msgspec.structs.replace(aggregate, columns=columns)
 
 
 def _today() -> date:
