@@ -12,7 +12,7 @@ trap 'rm -rf "$new"' EXIT
 cp -R deploy/helm/gamelake/. "$new"
 files="$new/files"
 mkdir -p "$files/contracts" "$files/rules" "$files/views" "$files/questions" "$files/runbooks" "$files/spark" "$files/prometheus/rules" "$files/dashboards"
-cp contracts/games.yaml contracts/metrics.yaml contracts/experiments.yaml contracts/schedule.yaml "$files/contracts"
+cp contracts/games.yaml contracts/metrics.yaml contracts/experiments.yaml contracts/segments.yaml contracts/schedule.yaml "$files/contracts"
 cp quality/rules/*.yaml "$files/rules"
 cp -R sql/views/. "$files/views"
 cp sql/questions/*.sql "$files/questions"

@@ -4,7 +4,7 @@ Which aggregates there are stands in the games contract. Settings come from GAME
 SIGTERM ends it after the current run.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +13,7 @@ from threading import Event
 from pyspark.sql import SparkSession
 
 from gamelake.command import command_parser, print_result
+from gamelake.contract.games import GamesContract
 from gamelake.model.failpoints import Failpoints
 from gamelake.model.logs import event_logger
 from gamelake.model.options import TelemetryOptions
@@ -28,6 +29,7 @@ from gamelake.observability.metrics import gold as telemetry
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
 from gamelake.observability.metrics.experiments import ExperimentTelemetry
 from gamelake.observability.metrics.kpis import KpiTelemetry
+from gamelake.observability.metrics.segments import SegmentTelemetry
 from gamelake.program import FAILED, OK, run, stop_event
 from gamelake.serving.experiments.keeper import ExperimentKeeper
 from gamelake.serving.gold.contract import load_gold
@@ -38,6 +40,9 @@ from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.kpis.tables import DAILY
 from gamelake.serving.money.rates import RATES_FILE
 from gamelake.serving.money.tables import prepare_money
+from gamelake.serving.players.keeper import SegmentKeeper, SegmentsObserver
+from gamelake.serving.players.publishing import SegmentPublisher
+from gamelake.serving.players.refresh import NoPublisher, SegmentRefresh
 from gamelake.session import Sessions, own_session
 
 log = event_logger("gold")
@@ -99,23 +104,39 @@ def keeping(settings: GoldSettings, sessions: Sessions, kind: RunKind) -> Iterat
     tables, games = GoldTables(Store(location), contract), contract.games
     prepare_money(Store(location), settings.games_file.with_name(RATES_FILE))
     with (
-        observing(settings.telemetry) as (gold_telemetry, kpi_telemetry, experiment_telemetry),
+        observing(settings.telemetry) as shown,
         lineage_emitter(settings.lineage, "gold", location) as job_lineage,
         sessions() as spark,
     ):
         kpis = KpiRefresh(
             Store(location),
             contract.zones,
-            progress=gold_telemetry.mark_alive,
+            progress=shown.gold.mark_alive,
             failpoints=Failpoints(settings.kill),
         )
-        keeper = KpiKeeper(kpis, KpiReporter(kpi_telemetry, kpis), job_lineage, kind)
-        figures = GameFiguresReporter(Store(location), {each.name: each.game_name for each in games}, kpi_telemetry)
-        observers = (RefreshReporter(gold_telemetry), GoldLineage(job_lineage, kind), figures)
+        keeper = KpiKeeper(kpis, KpiReporter(shown.kpis, kpis), job_lineage, kind)
+        figures = GameFiguresReporter(Store(location), {each.name: each.game_name for each in games}, shown.kpis)
+        observers = (RefreshReporter(shown.gold), GoldLineage(job_lineage, kind), figures)
         zones = {each.name: each.time_zone for each in games}
-        reporter = ExperimentReporter(Store(location), experiment_telemetry, zones)
-        experiments = ExperimentKeeper(Store(location), settings.games_file, gold_telemetry.mark_alive, reporter)
-        yield GoldRunner(tables, partial(in_tasks, spark), observers, lambda: [*keeper(), *experiments()])
+        reporter = ExperimentReporter(Store(location), shown.experiments, zones)
+        experiments = ExperimentKeeper(Store(location), settings.games_file, shown.gold.mark_alive, reporter)
+        segments = segment_keeper(settings, contract, kpis, shown.gold.mark_alive, shown.segments)
+        yield GoldRunner(tables, partial(in_tasks, spark), observers, lambda: [*keeper(), *segments(), *experiments()])
+
+
+def segment_keeper(
+    settings: GoldSettings,
+    contract: GamesContract,
+    kpis: KpiRefresh,
+    progress: Callable[[], None],
+    observer: SegmentsObserver,
+) -> SegmentKeeper:
+    """Return the keeper of segments, which publishes changes if the settings name a topic."""
+    store, topic = Store(settings.lakehouse.location), settings.segments
+    publisher = NoPublisher() if topic is None else SegmentPublisher(topic, store, contract)
+    failpoints = Failpoints(settings.kill)
+    refresh = SegmentRefresh(store, contract, kpis, publisher, failpoints, progress)
+    return SegmentKeeper(refresh, settings.games_file, observer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,15 +164,23 @@ class KpiKeeper:
         return [FailedRefresh(table=DAILY.path, reason=f"the figures of '{game}' failed") for game in done.failed]
 
 
+@dataclass(frozen=True, slots=True)
+class GoldJobTelemetry:
+    """The metrics of the gold tables, and of what derives from them."""
+
+    gold: telemetry.GoldTelemetry
+    kpis: KpiTelemetry
+    segments: SegmentTelemetry
+    experiments: ExperimentTelemetry
+
+
 @contextmanager
-def observing(
-    options: TelemetryOptions,
-) -> Iterator[tuple[telemetry.GoldTelemetry, KpiTelemetry, ExperimentTelemetry]]:
-    """Serve the metrics of the gold tables, the KPIs and the experiments until the end of the block."""
+def observing(options: TelemetryOptions) -> Iterator[GoldJobTelemetry]:
+    """Serve the metrics of the gold tables and of all that derives from them until the end of the block."""
     registry = registry_of_process()
     with served(registry, options):
         gold = telemetry.GoldTelemetry(registry, Heartbeat(options.heartbeat_file))
-        yield gold, KpiTelemetry(registry), ExperimentTelemetry(registry)
+        yield GoldJobTelemetry(gold, KpiTelemetry(registry), SegmentTelemetry(registry), ExperimentTelemetry(registry))
 
 
 def in_tasks(spark: SparkSession, due: Sequence[GoldRefresh]) -> Iterator[Result]:

@@ -25,6 +25,7 @@ from gamelake.quality.rules import load_rules
 from gamelake.schemas.event_schemas import load_schemas, newest_submitted
 from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.money.rates import read_rates
+from gamelake.serving.players.contract import SEGMENTS_FILE, load_segments
 from gamelake.serving.sql.questions import load_questions
 from gamelake.serving.sql.views import load_views
 from gamelake.streaming.message_mapping import load_event_contract
@@ -97,6 +98,7 @@ def _checks(root: Path) -> Iterator[Callable[[], object]]:
     yield lambda: load_experiments(
         contracts / EXPERIMENTS_FILE, load_games(games), load_metrics(contracts / METRICS_FILE)
     )
+    yield lambda: load_segments(contracts / SEGMENTS_FILE, load_games(games))
     yield partial(load_schedule, contracts / "schedule.yaml")
     yield partial(load_schedule, contracts / "validation_schedule.yaml")
     yield partial(load_rules, root / "quality/rules")

@@ -35,6 +35,7 @@ NO_AGGREGATES = frozenset(
         "gold/experiment_exposures",
         "gold/experiment_results",
         "gold/experiment_statistics",
+        "gold/segments",
         "gold/kpi_players",
         "gold/kpi_player_sets",
         "gold/kpi_daily",

@@ -52,6 +52,7 @@ def test_what_the_repository_declares_is_right() -> None:
             "primary: revenue",
             "'revenue' is not a metric of players' days",
         ),
+        ("contracts/segments.yaml", "sessions >= 5", "visits >= 5", "uses 'visits', which is not a column of a player"),
         ("contracts/access.yaml", "users:", "user:", "unknown key 'user'"),
         ("contracts/schedule.yaml", "tasks:", "task:", "unknown key 'task'"),
     ],

@@ -48,6 +48,8 @@ def test_what_a_partition_holds_at_most_is_the_declared_size() -> None:
 def test_the_states_of_players_are_compacted() -> None:
     assert _topic("live-ops.player-state").config["cleanup.policy"] == "compact"
     assert _kept("Kafka: `live-ops.player-state`").endswith("for ever")
+    assert _topic("live-ops.segments").config["cleanup.policy"] == "compact"
+    assert _kept("Kafka: `live-ops.segments`").endswith("for ever")
 
 
 @pytest.mark.parametrize("what", ["files that compaction", "a table's history", "manifests", "released leases"])

@@ -25,7 +25,7 @@ from tools.embedded.service import CONTRACTS, REPOSITORY, EmbeddedService, fetch
 TOPIC = "events"
 _PARTITIONS = 4
 # The topics of live operations, as compose/kafka/topics.yaml has them.
-_STATES, _SIGNALS = "live-ops.player-state", "live-ops.signals"
+_STATES, _SEGMENTS, _SIGNALS = "live-ops.player-state", "live-ops.segments", "live-ops.signals"
 _KEY_RATE = 1_000_000
 _SPARK_JARS = REPOSITORY / "build" / "jars" / "spark"
 _RULES = REPOSITORY / "quality" / "rules"
@@ -192,6 +192,7 @@ class _Kafka(EmbeddedKafka):
         if not self.has_topics:
             create_topic(self.bootstrap_servers, TOPIC, _PARTITIONS)
             create_topic(self.bootstrap_servers, _STATES, _PARTITIONS, {"cleanup.policy": "compact"})
+            create_topic(self.bootstrap_servers, _SEGMENTS, _PARTITIONS, {"cleanup.policy": "compact"})
             create_topic(self.bootstrap_servers, _SIGNALS, 1)
             self.has_topics = True
         return True
@@ -272,6 +273,7 @@ def _jobs(ports: DevPorts, paths: DevPaths, shared: Mapping[str, str]) -> list[D
     serving = {
         **shared,
         "GAMELAKE_METRICS_PORT": str(ports.serving_metrics.start),
+        "GAMELAKE_SEGMENTS_TOPIC": _SEGMENTS,
         "GAMELAKE_TRIGGER_SECONDS": "2",
     }
     return [

@@ -31,11 +31,13 @@ acl --allow-principal User:ingest-events --operation Read --topic events
 acl --allow-principal User:ingest-events --operation Read --topic files.notifications
 acl --allow-principal User:live-ops --operation Describe --topic events
 acl --allow-principal User:live-ops --operation Describe --topic live-ops.player-state
+acl --allow-principal User:live-ops --operation Describe --topic live-ops.segments
 acl --allow-principal User:live-ops --operation Describe --topic live-ops.signals
 acl --allow-principal User:live-ops --operation IdempotentWrite --cluster
 acl --allow-principal User:live-ops --operation Read --group spark-kafka- --resource-pattern-type prefixed
 acl --allow-principal User:live-ops --operation Read --topic events
 acl --allow-principal User:live-ops --operation Write --topic live-ops.player-state
+acl --allow-principal User:live-ops --operation Write --topic live-ops.segments
 acl --allow-principal User:live-ops --operation Write --topic live-ops.signals
 acl --allow-principal User:maintenance --operation Describe --topic events
 acl --allow-principal User:maintenance --operation Describe --topic files.notifications
@@ -47,9 +49,11 @@ acl --allow-principal User:object-store --operation Describe --topic files.notif
 acl --allow-principal User:object-store --operation IdempotentWrite --cluster
 acl --allow-principal User:object-store --operation Write --topic files.notifications
 acl --allow-principal User:offers --operation Describe --topic live-ops.player-state
+acl --allow-principal User:offers --operation Describe --topic live-ops.segments
 acl --allow-principal User:offers --operation Describe --topic live-ops.signals
 acl --allow-principal User:offers --operation Read --group offers- --resource-pattern-type prefixed
 acl --allow-principal User:offers --operation Read --topic live-ops.player-state
+acl --allow-principal User:offers --operation Read --topic live-ops.segments
 acl --allow-principal User:offers --operation Read --topic live-ops.signals
 acl --allow-principal User:simulator --operation Describe --topic events
 acl --allow-principal User:simulator --operation IdempotentWrite --cluster

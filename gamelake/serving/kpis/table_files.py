@@ -40,7 +40,7 @@ from gamelake.serving.gold.runs import ROWS_PER_RUN, KeyRun, runs_of, sorted_by_
 GENERATION_NOTE = "gamelake.kpis"
 # A replaced file is deleted by a commit after this time; by then its readers have finished.
 _GRACE_SECONDS = 900.0
-_UNIQUE = frozenset({"gamer_id", "active", "payers", "new", "ever", "new_payers"})
+_UNIQUE = frozenset({"gamer_id", "active", "payers", "new", "ever", "new_payers", "members"})
 _PROPERTIES = {"delta.logRetentionDuration": "interval 1 days"}
 # Files that were used last are kept in memory, up to this number of rows.
 _RECENT_ROWS = 2 * ROWS_PER_RUN

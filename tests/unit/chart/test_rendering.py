@@ -353,12 +353,14 @@ def test_games_and_metrics_are_mounted_next_to_the_schemas_of_the_image(chart: P
         assert ("GAMELAKE_GAMES_FILE" in each.environment) is (metrics == "metrics.yaml"), each.pod
         experiments = mounted.get(expected.replace("games", "experiments"))
         assert ("GAMELAKE_GAMES_FILE" in each.environment) is (experiments == "experiments.yaml"), each.pod
+        segments = mounted.get(expected.replace("games", "segments"))
+        assert ("GAMELAKE_GAMES_FILE" in each.environment) is (segments == "segments.yaml"), each.pod
 
 
 def test_the_charts_contracts_are_those_of_the_project(chart: Path) -> None:
     data = of_kind(rendered(chart), "ConfigMap")["gamelake-contracts"]["data"]
 
-    for name in ("games.yaml", "metrics.yaml", "experiments.yaml"):
+    for name in ("games.yaml", "metrics.yaml", "experiments.yaml", "segments.yaml"):
         assert data[name].rstrip() == (REPOSITORY / "contracts" / name).read_text().rstrip()
 
 

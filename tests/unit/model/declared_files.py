@@ -11,6 +11,7 @@ from gamelake.contract import access, experiments, games, metrics, schedule
 from gamelake.model.errors import ContractError
 from gamelake.observability import faults
 from gamelake.quality import rules
+from gamelake.serving.players import contract as segments
 from gamelake.streaming import message_mapping
 from services.provision import declarations
 
@@ -21,6 +22,7 @@ LOADERS: dict[Callable[..., Any], tuple[str, tuple[object, ...]]] = {
     message_mapping.load_event_contract: ("contracts/games.yaml", ()),
     access.load_access: ("contracts/access.yaml", (GAMES,)),
     experiments.load_experiments: ("contracts/experiments.yaml", (GAMES, METRICS)),
+    segments.load_segments: ("contracts/segments.yaml", (GAMES,)),
     schedule.load_schedule: ("contracts/schedule.yaml", ()),
     faults.load_faults: ("monitoring/faults.yaml", ()),
     declarations.load_topics: ("compose/kafka/topics.yaml", ()),

@@ -84,6 +84,7 @@ def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
         "events": 6,
         "files.notifications": 4,
         "live-ops.player-state": 6,
+        "live-ops.segments": 6,
         "live-ops.signals": 1,
         "audit.queries": 1,
         "audit.support-calls": 1,
@@ -108,7 +109,7 @@ def test_the_stacks_topics_give_each_user_its_part_and_no_more() -> None:
             AccessRule(notifier, AclOperation.DESCRIBE, ResourceType.TOPIC, "files.notifications"),
             AccessRule(notifier, AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
         }
-    feeds = ("live-ops.player-state", "live-ops.signals")
+    feeds = ("live-ops.player-state", "live-ops.segments", "live-ops.signals")
     assert by_user["User:live-ops"] == reading("User:live-ops", "spark-kafka-", "events") | {
         AccessRule("User:live-ops", AclOperation.IDEMPOTENT_WRITE, ResourceType.BROKER, "kafka-cluster"),
         *(
@@ -247,7 +248,8 @@ def test_the_stacks_subjects_may_only_grow() -> None:
     declared = load_subjects(COMPOSE / "registry" / "subjects.yaml")
 
     assert {subject.name: subject.compatibility for subject in declared.subjects} == dict.fromkeys(
-        ("events-value", "live-ops.player-state-value", "live-ops.signals-value"), Compatibility.BACKWARD_TRANSITIVE
+        ("events-value", "live-ops.player-state-value", "live-ops.segments-value", "live-ops.signals-value"),
+        Compatibility.BACKWARD_TRANSITIVE,
     )
     assert declared.others is Compatibility.BACKWARD
 

@@ -206,6 +206,7 @@ certificates when they start. Without a cluster (helm template) the content is u
 - {name: contracts, mountPath: /opt/gamelake/contracts/games.yaml, subPath: games.yaml, readOnly: true}
 - {name: contracts, mountPath: /opt/gamelake/contracts/metrics.yaml, subPath: metrics.yaml, readOnly: true}
 - {name: contracts, mountPath: /opt/gamelake/contracts/experiments.yaml, subPath: experiments.yaml, readOnly: true}
+- {name: contracts, mountPath: /opt/gamelake/contracts/segments.yaml, subPath: segments.yaml, readOnly: true}
 {{- if has .name (list "ingest-events" "ingest-files" "maintenance") }}
 - {name: rules, mountPath: /etc/gamelake/rules, readOnly: true}
 {{- end }}

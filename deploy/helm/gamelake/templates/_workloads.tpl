@@ -27,8 +27,8 @@ ingest-files:
   isDriver: true
 gold:
   args: [python, -m, jobs.gold]
-  keys: [object-store-serving]
-  endpoints: [objectStore]
+  keys: [object-store-serving, kafka-live-ops, registry-writer]
+  endpoints: [kafka, registry, objectStore]
   port: 9110
   scrapeJob: serving
   isDriver: true
