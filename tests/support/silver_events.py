@@ -39,7 +39,6 @@ class Event:
     amount: float | None = None
     taken_in: datetime | None = None
     arrival_is_known: bool = True
-    country: str | None = None
 
 
 def some_events(count: int, seed: int, days: int = 3, lateness: timedelta = timedelta(0)) -> list[Event]:
@@ -114,7 +113,6 @@ def as_rows(events: Sequence[Event]) -> pa.Table:
             "country": event.country,
             "install_source": event.source,
             "amount": event.amount,
-            "country": event.country,
             "ingest_time": (event.taken_in or event.at) if event.arrival_is_known else None,
             "event_date": event.at.date(),
         }

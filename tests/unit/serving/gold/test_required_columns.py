@@ -133,7 +133,7 @@ def test_a_column_that_an_older_table_of_all_games_lacks_is_null_until_the_table
         columns={"events": "count(*)"},
     )
 
-    def computed() -> tuple[RefreshOutcome, list[object]]:
+    def computed() -> tuple[RefreshOutcome, list[tuple[str, int]]]:
         outcome = GoldRefresh(lake, "silver/events", "gold/by_country", define(by_country))().outcome
         rows = DeltaTable(lake.child("gold/by_country")).to_pyarrow_table().to_pylist()
         return outcome, sorted((row["country"] or "", row["events"]) for row in rows)
