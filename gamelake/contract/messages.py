@@ -23,6 +23,9 @@ class MappedColumn(StrEnum):
     CURRENCY = "currency"
     PRICE_MICROS = "price_micros"
     ORDER_ID = "order_id"
+    STORE = "store"
+    PRODUCT_ID = "product_id"
+    PAID_UNTIL = "paid_until"
     INGEST_TIME = "ingest_time"
     EVENT_ID = "event_id"
 
