@@ -5,11 +5,11 @@
 -- Column platform: {{ Dimension('event__platform') }}
 -- Column market: the country, ISO 3166-1 alpha-2; null if it is unknown
 -- Column paid_in: the currency, ISO 4217; null if it is unknown
--- Column sales: {{ Metric('sales') }}
+-- Column sales: purchases, new subscriptions and renewals with a price in any currency; an order counts once
 -- Column gross_sales: what players paid, with tax and the store's fee; of an order the price of its latest sale event
 -- Column refunds: sales whose price was given back
 -- Column refunded: what was given back; of an order what its latest refund event says
--- Column paid_ads: {{ Metric('paid_ads') }}
+-- Column paid_ads: ads that earned something
 -- Column ad_revenue: what ads earned
 WITH order_days AS (
     SELECT

@@ -6,7 +6,7 @@
 -- Column market: the country, ISO 3166-1 alpha-2; null if it is unknown
 -- Column paid_in: the currency, ISO 4217; null if it is unknown
 -- Column usd: how many US dollars a unit of the currency was worth on the day; null if gold.currency_rates has no rate
--- Column sales: {{ Metric('sales') }}; an order counts once, on the day of its first sale event
+-- Column sales: purchases, new subscriptions and renewals with a price in any currency; an order counts once
 -- Column gross: what players paid in US dollars, with tax and the store's fee; null without a rate
 -- Column refunds: sales whose price was given back
 -- Column refunded: what was given back, in US dollars; null without a rate
