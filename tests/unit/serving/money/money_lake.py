@@ -56,7 +56,10 @@ class MoneyLake:
         for name in TABLES:
             write_deltalake(self.folder / "gold" / name, merged(name, self.parts))
         days = {(event.day, event.game_name) for part in self.parts for event in part}
-        columns = {"event_date": pa.array([day for day, _ in days], pa.date32()), "game_name": [game for _, game in days]}
+        columns = {
+            "event_date": pa.array([day for day, _ in days], pa.date32()),
+            "game_name": [game for _, game in days],
+        }
         write_deltalake(self.folder / "gold/kpi_daily", pa.table(columns))
         import_rates(Store(self.location), {("EUR", date(2026, 1, 1)): 1.25, ("USD", date(2026, 1, 1)): 1.0})
 
