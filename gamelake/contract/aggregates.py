@@ -53,6 +53,7 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Attributes:
         group_by: the columns that identify a row.
         keys: those of them that silver lacks, as SQL expressions over one event.
+        where: an SQL condition over one event; events for which it isn't true are left out.
         requires: the columns of a game's silver table, or fields of its columns, without which the game has no rows
             in the aggregate.
     """
@@ -62,6 +63,7 @@ class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     columns: Annotated[dict[ColumnName, str | MetricColumn], msgspec.Meta(min_length=1)]
     refresh: Refresh
     keys: dict[ColumnName, str] = {}
+    where: str = ""
     requires: tuple[ColumnPath, ...] = ()
     over: Over = Over.EACH_GAME
     every: Interval = "1 minute"

@@ -28,6 +28,9 @@ COMMON_SCHEMA = pa.schema(
         pa.field("currency", pa.string()),
         pa.field("price_micros", pa.int64()),
         pa.field("order_id", pa.string()),
+        pa.field("store", pa.string()),
+        pa.field("product_id", pa.string()),
+        pa.field("paid_until", MICROSECONDS_UTC),
         pa.field("install_source", pa.string()),
         pa.field("ingest_time", MICROSECONDS_UTC),
         pa.field("kafka_partition", pa.int64()),
@@ -41,6 +44,9 @@ NESTED_COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "currency": (("purchase", "currency"), ("ad", "currency")),
     "price_micros": (("purchase", "price_micros"), ("ad", "revenue_micros")),
     "order_id": (("purchase", "order_id"),),
+    "store": (("purchase", "store"),),
+    "product_id": (("purchase", "product_id"),),
+    "paid_until": (("purchase", "paid_until"),),
     "install_source": (("install", "source"),),
 }
 # A message may have a field of this name with another meaning: then it is not the common column.

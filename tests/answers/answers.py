@@ -10,11 +10,19 @@ from tests.answers.of_funnels import OF_FUNNELS
 from tests.answers.of_money import OF_MONEY
 from tests.answers.of_one_game import OF_ONE_GAME
 from tests.answers.of_resources import OF_RESOURCES
+from tests.answers.of_subscriptions import OF_SUBSCRIPTIONS
 from tests.answers.of_versions import OF_VERSIONS
 
 ANSWERS = {
-    **OF_ALL_GAMES, **OF_COHORTS, **OF_FUNNELS, **OF_MONEY, **OF_ONE_GAME, **OF_RESOURCES, **OF_VERSIONS,
-}  # fmt: skip
+    **OF_ALL_GAMES,
+    **OF_COHORTS,
+    **OF_FUNNELS,
+    **OF_MONEY,
+    **OF_ONE_GAME,
+    **OF_RESOURCES,
+    **OF_SUBSCRIPTIONS,
+    **OF_VERSIONS,
+}
 
 
 def plain(row: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:

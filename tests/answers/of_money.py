@@ -3,6 +3,7 @@
 import csv
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from io import StringIO
 from typing import Any
@@ -20,11 +21,27 @@ _UNITS = {currency: units for _, currency, units in PLACES if currency not in {N
 RATES = {currency: 1 / units for currency, units in _UNITS.items()}
 
 
+def _counted() -> list[Event]:
+    """Events with one sale and one refund per order: the first of each, at the price of the latest."""
+    with_orders = [event for event in FIGURES.events if event.order_id and _is_sale_or_refund(event)]
+    counted = [event for event in FIGURES.events if not (event.order_id and _is_sale_or_refund(event))]
+    for events in grouped(with_orders, lambda event: (*_order(event), event.event_name == "refund")).values():
+        in_order = sorted(events, key=lambda event: (event.event_time, event.price_micros or 0))
+        latest = in_order[-1]
+        counted.append(replace(in_order[0], price_micros=latest.price_micros, currency=latest.currency))
+    return counted
+
+
+def _order(event: Event) -> tuple[str, str, str]:
+    return event.game_name, event.store or "", event.order_id or ""
+
+
 def revenue_per_day() -> Rows:
     recent = (day for day in FIGURES.player_days if day.day >= ago(30))
+    by_day = grouped(_COUNTED, lambda event: (event.day, event.game_name))
     rows: Rows = []
     for (day, game), players in grouped(recent, lambda each: (each.day, each.game)).items():
-        events = [event for player in players for event in player.events]
+        events = by_day.get((day, game), [])
         ads = [event for event in events if event.event_name == "ad_viewed" and event.price_micros]
         sold, refunded, net = _sums(events)
         earned, count = sum(map(_dollars, ads)), len(players)
@@ -35,7 +52,7 @@ def revenue_per_day() -> Rows:
 
 
 def revenue_by_country() -> Rows:
-    money = (event for event in FIGURES.events if event.day >= ago(30) and _is_sale_or_refund(event))
+    money = (event for event in _COUNTED if event.day >= ago(30) and _is_sale_or_refund(event))
     rows: Rows = []
     for key, events in grouped(money, lambda event: (event.country or "~", _currency(event) or "~")).items():
         country, currency = (None if text == "~" else text for text in key)
@@ -46,13 +63,13 @@ def revenue_by_country() -> Rows:
 
 
 def refunds() -> Rows:
-    orders = grouped((event for event in FIGURES.events if event.order_id), lambda event: event.order_id or "")
-    bought = [next(event for event in events if event.event_name == "purchase") for events in orders.values()]
-    given_back = {event.order_id for event in FIGURES.events if event.event_name == "refund"}
+    bought = [event for event in _COUNTED if event.order_id and _is_sale(event)]
+    given_back = {_order(event): event for event in _COUNTED if event.order_id and event.event_name == "refund"}
     rows: Rows = []
-    by_month = grouped(bought, lambda event: (_month(event), event.game_name, event.currency))
-    for (month, game, currency), group in by_month.items():
-        back = [event for event in group if event.order_id in given_back]
+    by_month = grouped(bought, lambda event: (_month(event), event.game_name, event.currency or "~"))
+    for (month, game, text), group in by_month.items():
+        currency = None if text == "~" else text
+        back = [given_back[_order(event)] for event in group if _order(event) in given_back]
         paid, refunded = (cents(sum(map(_price, each))) for each in (group, back))
         rows.append((month, game, currency, len(group), paid, len(back), refunded, share(len(back), len(group))))
     return rows
@@ -66,7 +83,7 @@ def store_differences() -> Rows:
         side = sides[day, game, "android", line["Country of Buyer"] or "~", line["Currency of Sale"] or "~"]
         side[0] += _sign(line)
         side[2] += _sign(line) * float(line["Charged Amount"])
-    for event in filter(_is_sale_or_refund, FIGURES.events):
+    for event in filter(_is_sale_or_refund, _COUNTED):
         if event.platform == "android" and (event.day, event.game_name) in days:
             sign = -1 if event.event_name == "refund" else 1
             side = sides[event.day, event.game_name, "android", event.country or "~", _currency(event) or "~"]
@@ -90,8 +107,8 @@ def orders_that_differ() -> Rows:
     reported = {line["Order Number"]: line for line in _LINES if _sign(line) > 0}
     counted = {
         event.order_id: event
-        for event in FIGURES.events
-        if event.order_id and event.event_name == "purchase" and event.platform == "android"
+        for event in _COUNTED
+        if event.order_id and _is_sale(event) and event.platform == "android"
         and (event.day, event.game_name) in days
     }  # fmt: skip
     rows: Rows = []
@@ -118,8 +135,8 @@ def google_play_report(game: str) -> StoreReport:
 def _lines() -> Iterator[Mapping[str, str]]:
     recent = (
         event
-        for event in FIGURES.events
-        if event.order_id and event.platform == "android" and ago(25) <= event.day < TODAY
+        for event in _COUNTED
+        if event.order_id and event.price_micros and event.platform == "android" and ago(25) <= event.day < TODAY
     )
     for place, event in enumerate(sorted(recent, key=lambda event: (event.event_time, event.order_id or ""))):
         price = _price(event) + (1 if place % 7 == 1 else 0)
@@ -149,7 +166,13 @@ def _month(event: Event) -> datetime:
 
 
 def _is_sale_or_refund(event: Event) -> bool:
-    return event.event_name == "refund" or event.is_purchase
+    return (event.event_name == "refund" and event.price_micros is not None) or _is_sale(event)
+
+
+def _is_sale(event: Event) -> bool:
+    if event.event_name in {"subscription_started", "subscription_renewed"}:
+        return bool(event.price_micros)
+    return event.event_name == "purchase" and (event.price_micros is not None or event.amount is not None)
 
 
 def _is_money(event: Event) -> bool:
@@ -184,4 +207,5 @@ OF_MONEY: Mapping[str, Callable[[], Rows]] = {
     each.__name__: each
     for each in (revenue_per_day, revenue_by_country, refunds, store_differences, orders_that_differ)
 }
+_COUNTED = _counted()
 _LINES = tuple(_lines())

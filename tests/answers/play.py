@@ -1,7 +1,7 @@
 """Some weeks of play in three games, made from a seed; it never changes, whatever day it is."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -13,6 +13,7 @@ ONE_GAME = "Kart Rumble"
 _PLATFORMS, _VERSIONS = ("android", "ios", "web"), ("1.8", "1.9", "1.10")
 _PRODUCTS = {"gems": 0.99, "season_pass": 9.99, "chest": 24.99}
 _PLAYERS_PER_GAME = 20
+_SUBSCRIBERS_PER_GAME = 15
 # Countries of players, with their currency and how many of its units a US dollar is; CLP has no rate.
 PLACES = (("US", "USD", 1), ("DE", "EUR", 0.5), ("JP", "JPY", 100), ("CL", "CLP", 900), (None, None, 1))
 _LOADING = ("session_start", "level_started")
@@ -38,6 +39,8 @@ class Event:
     currency: str | None = None
     price_micros: int | None = None
     order_id: str | None = None
+    store: str | None = None
+    paid_until: datetime | None = None
     ingest_time: datetime | None = None
     product_id: str | None = None
     quantity: int | None = None
@@ -97,8 +100,9 @@ def known_events() -> list[Event]:
             events += life
             events += _receipt(life[-1]) if number % 4 == 0 else ()
             events += _refunds(life) if number % 3 else ()
+            events += _sent_again(life) if number % 4 == 1 else ()
         events.append(_smoke_test(game))
-    return events
+    return [*events, *subscription_events(list(GAMES))]
 
 
 def _receipt(last: Event) -> Iterator[Event]:
@@ -122,6 +126,67 @@ def _refunds(life: list[Event]) -> Iterator[Event]:
 def _with_source(event: Event, number: int) -> Event:
     """A session begins with the source of its player."""
     return replace(event, install_source=_SOURCES[number % 4]) if event.event_name == "session_start" else event
+
+
+def _sent_again(life: list[Event]) -> Iterator[Event]:
+    """A player's first order, sent again on the next day at a higher price, as after a restored purchase."""
+    for bought in [event for event in life if event.order_id][:1]:
+        yield replace(
+            bought, event_time=bought.event_time + timedelta(hours=25), amount=None, session_id=None, app_version=None,
+            price_micros=(bought.price_micros or 0) + 1_000_000, ingest_time=None, client_event_time=None,
+        )  # fmt: skip
+
+
+def subscription_events(games: Sequence[str]) -> list[Event]:
+    """Subscriptions of seven days, by players who do nothing else that day, in any order of arrival."""
+    chance = random.Random(8)
+    events = [
+        event
+        for game in games
+        for number in range(_SUBSCRIBERS_PER_GAME)
+        for event in _subscription(game, number, chance)
+    ]
+    again = [
+        replace(event, event_time=event.event_time + timedelta(hours=chance.choice((1, 30))))
+        for event in chance.sample(events, len(events) // 6)
+    ]
+    past = [event for event in (*events, *again) if event.event_time < _at(0, time(9))]
+    chance.shuffle(past)
+    return past
+
+
+def _subscription(game: str, number: int, chance: random.Random) -> Iterator[Event]:
+    country, currency, units = PLACES[number % len(PLACES)]
+    store = ("app_store", "google_play", "web_shop")[number % 3]
+    moment = _at(chance.randrange(3, 36), time(hour=chance.randrange(24), minute=chance.randrange(60)))
+    is_trial, lacks_start = number % 5 == 1, number % 7 == 2
+    for period in range(6):
+        price = 0 if is_trial and period == 0 else round((9 + period % 2) * units * 1_000_000)
+        sold = Event(
+            event_time=moment, event_name="subscription_renewed" if period else "subscription_started",
+            game_name=game, gamer_id=f"{GAMES[game]}-{number:02d}", session_id=None,
+            platform=("ios", "android", "web")[number % 3], app_version=None, country=country, currency=currency,
+            price_micros=price, order_id=f"{game}/vip/{number}/{period}" if number % 4 else None, store=store,
+            product_id="vip", paid_until=moment + timedelta(days=7), quantity=1,
+        )  # fmt: skip
+        paid_until = moment + timedelta(days=7)
+        if period or not lacks_start:
+            yield sold
+        if chance.random() < 0.15:
+            refund = replace(sold, event_name="refund", event_time=moment + timedelta(hours=chance.randrange(150)))
+            yield refund
+        silent = replace(sold, price_micros=0, order_id=None)
+        if chance.random() < 0.2:
+            hours = chance.randrange(240)
+            yield replace(silent, event_name="subscription_cancelled", event_time=moment + timedelta(hours=hours))
+        if chance.random() < 0.2:
+            yield replace(silent, event_name="subscription_in_grace", event_time=paid_until)
+            paid_until += timedelta(days=chance.choice((1, 5, 20)))
+        elif chance.random() < 0.2:
+            return
+        moment = paid_until + timedelta(minutes=chance.randrange(-30, 30))
+        if moment >= _at(0, time(9)):
+            return
 
 
 def _smoke_test(game: str) -> Event:

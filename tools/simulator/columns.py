@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 from gamelake.model.errors import ContractError
 from tools.simulator import reference_data
 from tools.simulator.defects import Defect
-from tools.simulator.event_arrays import EVENT_NAMES, EventArrays, EventKind
+from tools.simulator.event_arrays import EVENT_NAMES, SUBSCRIPTION_KINDS, SUBSCRIPTION_SALES, EventArrays, EventKind
 from tools.simulator.players import Population
 from tools.simulator.text import fixed_width_text, hex_digits, uuid_text
 
 _SECOND_US = 1_000_000
+_PERIOD_US = reference_data.SUBSCRIPTION_SECONDS * _SECOND_US
+_PRICED = (EventKind.PURCHASE, EventKind.REFUND, *SUBSCRIPTION_SALES)
 _FATAL_ERROR = reference_data.ERRORS.index("out_of_memory")
 
 _NAMES = pa.array(EVENT_NAMES)
@@ -166,13 +168,29 @@ def _country(context: EventContext) -> npt.NDArray[np.int8]:
 
 
 def _price_micros(context: EventContext) -> pa.Array:
-    dollars = _cents(context) / 100
+    dollars = np.where(_is(context, *_PRICED), _cents(context) / 100, 0)
     return pa.array(np.rint(dollars * _UNITS_PER_DOLLAR[_country(context)] * 1_000_000).astype(np.int64))
 
 
 def _order_ids(context: EventContext) -> pa.Array:
+    """Return the session and the number of a purchase, or the player and the period of a subscription."""
     numbers = pa.array(context.events.order).cast(pa.string())
-    return pc.binary_join_element_wise(fixed_width_text(hex_digits(context.events.session)), numbers, "-")
+    bought = pc.binary_join_element_wise(fixed_width_text(hex_digits(context.events.session)), numbers, "-")
+    periods = pa.array(_paid_until_us(context) // _SECOND_US).cast(pa.string())
+    players = _take(context.population.gamer_ids, context.events.player)
+    subscribed = pc.binary_join_element_wise(players, periods, "-")
+    orders = pc.if_else(pa.array(_is(context, *SUBSCRIPTION_SALES)), subscribed, bought)
+    return pc.if_else(pa.array(_is(context, *_PRICED)), orders, "")
+
+
+def _paid_until_us(context: EventContext) -> npt.NDArray[np.int64]:
+    """Return the end of the player's period at each event; each player's periods begin at another second."""
+    begins_us = context.events.player * 97_003 * _SECOND_US % _PERIOD_US
+    return ((context.event_time_us + begins_us) // _PERIOD_US + 1) * _PERIOD_US - begins_us
+
+
+def _paid_until(context: EventContext) -> pa.Array:
+    return _timestamps(_paid_until_us(context), ~_is(context, *SUBSCRIPTION_KINDS))
 
 
 def _salted(context: EventContext, choices: int) -> npt.NDArray[np.int64]:
@@ -238,7 +256,7 @@ PURCHASE_FIELDS: Mapping[str, ColumnMaker] = {
     "quantity": lambda context: pa.array(context.events.quantity),
     "store": lambda context: _take(_STORES, context.population.platform[context.events.player]),
     "order_id": _order_ids,
-    "paid_until": lambda context: pa.nulls(len(context.events), pa.timestamp("us", tz="UTC")),
+    "paid_until": _paid_until,
 }
 
 AD_FIELDS: Mapping[str, ColumnMaker] = {
@@ -288,7 +306,7 @@ EVENT_FIELDS: Mapping[str, ColumnMaker] = {
 # The nested messages of the event, and the kinds of events that set them.
 _MESSAGES: Mapping[str, tuple[Mapping[str, ColumnMaker], Sequence[EventKind]]] = {
     "event_params": (EVENT_PARAMS_FIELDS, tuple(EventKind)),
-    "purchase": (PURCHASE_FIELDS, (EventKind.PURCHASE, EventKind.REFUND)),
+    "purchase": (PURCHASE_FIELDS, (EventKind.PURCHASE, EventKind.REFUND, *SUBSCRIPTION_KINDS)),
     "error": (ERROR_FIELDS, (EventKind.ERROR,)),
     "ad": (AD_FIELDS, (EventKind.AD_VIEWED,)),
     "resource": (RESOURCE_FIELDS, (EventKind.LEVEL_STARTED, EventKind.LEVEL_COMPLETED, EventKind.PURCHASE)),

@@ -21,6 +21,10 @@ EVENT_NAMES = (
     "error",
     "session_end",
     "refund",
+    "subscription_started",
+    "subscription_renewed",
+    "subscription_cancelled",
+    "subscription_in_grace",
 )
 
 
@@ -36,6 +40,14 @@ class EventKind(IntEnum):
     ERROR = 6
     SESSION_END = 7
     REFUND = 8
+    SUBSCRIPTION_STARTED = 9
+    SUBSCRIPTION_RENEWED = 10
+    SUBSCRIPTION_CANCELLED = 11
+    SUBSCRIPTION_IN_GRACE = 12
+
+
+SUBSCRIPTION_SALES = (EventKind.SUBSCRIPTION_STARTED, EventKind.SUBSCRIPTION_RENEWED)
+SUBSCRIPTION_KINDS = (*SUBSCRIPTION_SALES, EventKind.SUBSCRIPTION_CANCELLED, EventKind.SUBSCRIPTION_IN_GRACE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from tools.simulator import reference_data
 from tools.simulator.defects import Defect, draw_defects
-from tools.simulator.event_arrays import EventArrays, EventKind
+from tools.simulator.event_arrays import SUBSCRIPTION_KINDS, EventArrays, EventKind
 from tools.simulator.players import Population, pick
-from tools.simulator.spec import TrafficSpec
+from tools.simulator.spec import NEWEST_VERSION, TrafficSpec
 
 # Events made at once: enough to hide the cost of a numpy call, few enough to stay in the processor's cache.
 BLOCK_SLOTS = 16_384
@@ -24,6 +24,9 @@ _RELEASES_PER_RUN = 4.0
 _PURCHASE, _AD, _ERROR = 0.02, 0.09, 0.10
 _REFUND = 0.01
 _FAILED = 0.3
+# One player in so many subscribes, and has an event of the subscription at every so many steps of a session.
+_PLAYERS_PER_SUBSCRIBER, _SUBSCRIPTION_STEPS = 50, 4
+_SUBSCRIPTION = len(reference_data.PRODUCTS) - 1
 
 
 class SessionSimulator:
@@ -53,6 +56,8 @@ class SessionSimulator:
         self._quantity = np.ones(slots, dtype=np.int32)
         # Not all at once: a run starts in the middle of a day.
         self._next_turn = self._random.integers(0, _MEAN_EVENTS + _PAUSE_TURNS, slots)
+        # How many events each player's subscription has had; 0 for players who don't subscribe, or have cancelled.
+        self._subscription = np.zeros(spec.population, dtype=np.int32)
         self._level = population.first_level.copy()
         self._position = 0
 
@@ -103,10 +108,24 @@ class SessionSimulator:
         kind[chance < _AD] = EventKind.AD_VIEWED
         kind[chance < _PURCHASE] = EventKind.PURCHASE
         kind[(chance >= 1 - _REFUND) & (self._product[slots] >= 0)] = EventKind.REFUND
-        step = self._step[slots]
+        step, player = self._step[slots], self._player[slots]
+        has_subscription = (player % _PLAYERS_PER_SUBSCRIBER == 0) & (self._schema[slots] == NEWEST_VERSION)
+        of_subscription = has_subscription & (step % _SUBSCRIPTION_STEPS == 1)
+        kind[of_subscription] = self._subscription_kinds(player[of_subscription])
         kind[step == 0] = EventKind.SESSION_START
         kind[step == self._length[slots] - 1] = EventKind.SESSION_END
         return kind
+
+    def _subscription_kinds(self, player: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
+        """Return the kind of each subscription's next event: a tenth are cancellations, a tenth failed charges."""
+        number = self._subscription[player]
+        choice = (player // _PLAYERS_PER_SUBSCRIBER + number * 7) % 10
+        later = np.select(
+            [choice == 0, choice == 1],
+            [EventKind.SUBSCRIPTION_CANCELLED, EventKind.SUBSCRIPTION_IN_GRACE],
+            EventKind.SUBSCRIPTION_RENEWED,
+        )
+        return np.where(number == 0, EventKind.SUBSCRIPTION_STARTED, later).astype(np.int8)
 
     def _advance(self, slots: npt.NDArray[np.int64], kind: npt.NDArray[np.int8], turn: int) -> None:
         """Update the state of the slots after these events."""
@@ -115,6 +134,8 @@ class SessionSimulator:
         ended = (kind == EventKind.LEVEL_COMPLETED) | (kind == EventKind.LEVEL_FAILED)
         self._in_level[slots[ended]] = False
         self._level[self._player[slots[kind == EventKind.LEVEL_COMPLETED]]] += 1
+        self._subscription[self._player[slots[np.isin(kind, SUBSCRIPTION_KINDS)]]] += 1
+        self._subscription[self._player[slots[kind == EventKind.SUBSCRIPTION_CANCELLED]]] = 0
         left = slots[kind == EventKind.SESSION_END]
         self._step[left] = 0
         self._next_turn[left] = turn + 1 + self._random.integers(0, _PAUSE_TURNS, len(left))
@@ -159,8 +180,10 @@ class SessionSimulator:
         is_refund = kind == EventKind.REFUND
         product = self._some(kind == EventKind.PURCHASE, reference_data.PRODUCT_WEIGHTS)
         product[is_refund] = self._product[slots[is_refund]]
+        product[np.isin(kind, SUBSCRIPTION_KINDS)] = _SUBSCRIPTION
         quantity = 1 + (salt % np.uint64(16) == 0).astype(np.int32)
         quantity[is_refund] = self._quantity[slots[is_refund]]
+        quantity[np.isin(kind, SUBSCRIPTION_KINDS)] = 1
         bought = slots[kind == EventKind.PURCHASE]
         self._order_number[bought] += 1
         self._product[bought], self._quantity[bought] = (

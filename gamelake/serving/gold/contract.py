@@ -40,7 +40,8 @@ def load_gold(games_file: Path) -> GamesContract:
         _require_none(_unknown_metrics(contract.aggregates, metrics), games_file)
         aggregates = tuple(_with_metrics(aggregate, metrics) for aggregate in contract.aggregates)
         contract = msgspec.structs.replace(contract, aggregates=aggregates)
-    _require_none(chain(_impossible_keys(contract.aggregates), _impossible_columns(contract.aggregates)), games_file)
+    checks = (_impossible_conditions, _impossible_keys, _impossible_columns)
+    _require_none(chain.from_iterable(check(contract.aggregates) for check in checks), games_file)
     return contract
 
 
@@ -98,13 +99,20 @@ def _with_metrics(aggregate: AggregateSpec, metrics: MetricsContract) -> Aggrega
     return msgspec.structs.replace(aggregate, columns=columns, descriptions=descriptions)
 
 
+def _impossible_conditions(aggregates: Sequence[AggregateSpec]) -> Iterator[Problem]:
+    for place, aggregate in enumerate(aggregates):
+        only = msgspec.structs.replace(aggregate, columns={}, keys={}, group_by=(), refresh=Refresh.MERGE)
+        if problem := _impossible(only, "'where'"):
+            yield f"$.aggregates[{place}].where", problem
+
+
 def _impossible_keys(aggregates: Sequence[AggregateSpec]) -> Iterator[Problem]:
     any_column = {"rows": "count(*)"}
     for place, aggregate in enumerate(aggregates):
         for name, sql in aggregate.keys.items():
             grouped_by = tuple(key for key in aggregate.group_by if key == name)
             only = msgspec.structs.replace(
-                aggregate, group_by=grouped_by, keys={name: sql}, columns=any_column, refresh=Refresh.MERGE
+                aggregate, group_by=grouped_by, keys={name: sql}, columns=any_column, refresh=Refresh.MERGE, where=""
             )
             if name in _OF_ALL_GAMES and (name, sql) != (PARTITION, REPORTING_DATE):
                 problem = (
@@ -124,7 +132,7 @@ def _impossible_keys(aggregates: Sequence[AggregateSpec]) -> Iterator[Problem]:
 def _impossible_columns(aggregates: Sequence[AggregateSpec]) -> Iterator[Problem]:
     for place, aggregate in enumerate(aggregates):
         for name, column in aggregate.columns.items():
-            only = msgspec.structs.replace(aggregate, columns={name: column})
+            only = msgspec.structs.replace(aggregate, columns={name: column}, where="")
             if problem := _impossible(only, f"the column '{name}'"):
                 yield f"$.aggregates[{place}].columns.{name}", problem
 

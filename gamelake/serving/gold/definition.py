@@ -43,6 +43,7 @@ class AggregateDefinition:
         spec: the aggregate's declaration in the contract.
         key_columns: the SQL of each key column, over one row of silver.
         columns: the SQL of each other column, as the contract has it.
+        where: the SQL of the condition that an event must meet; "" if every event counts.
         merged_by: for each column, the function that merges its values over parts; empty if the table is refreshed by
             partition.
         reads: the columns of silver that the aggregate reads.
@@ -57,6 +58,7 @@ class AggregateDefinition:
     reads: frozenset[str]
     safe_columns: Mapping[str, str]
     unfit: str
+    where: str = ""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -76,7 +78,8 @@ class AggregateDefinition:
     @property
     def fingerprint(self) -> str:
         """A hash of everything in the definition that the table's rows depend on."""
-        text = json.dumps([list(self.key_columns.items()), list(self.columns.items()), self.spec.refresh.value])
+        parts = [list(self.key_columns.items()), list(self.columns.items()), self.spec.refresh.value]
+        text = json.dumps([*parts, self.where] if self.where else parts)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def over(self, source: str) -> str:
@@ -90,7 +93,8 @@ class AggregateDefinition:
     def _over(self, source: str, columns: Mapping[str, str]) -> str:
         keys = (f"{sql} AS {quoted(name)}" if name in self.spec.keys else sql for name, sql in self.key_columns.items())
         given = (f"{sql} AS {quoted(name)}" for name, sql in columns.items())
-        return f"SELECT {', '.join([*keys, *given])} FROM {source} GROUP BY ALL"  # noqa: S608 # the contract's SQL
+        where = f" WHERE {self.where}" if self.where else ""
+        return f"SELECT {', '.join([*keys, *given])} FROM {source}{where} GROUP BY ALL"  # noqa: S608 # the contract's SQL
 
     def rows_of(self, keys: str, source: str) -> str:
         """Return the statement for a source relation's rows whose keys are in the relation `keys`."""
@@ -146,7 +150,8 @@ def define(spec: AggregateSpec) -> AggregateDefinition:
     merged_by = {}
     if spec.refresh is Refresh.MERGE:
         merged_by = {name: _merging(spec.name, name, tree) for name, tree in parsed.items()}
-    trees = [*key_trees.values(), *parsed.values()]
+    where = [_over_one_event(f"'where' of the aggregate '{spec.name}'", spec.where)] if spec.where else []
+    trees = [*key_trees.values(), *parsed.values(), *where]
     casts = dict.fromkeys(_fails(cast) for tree in trees for cast in tree.find_all(exp.Cast) if _fails(cast))
     return AggregateDefinition(
         spec,
@@ -156,6 +161,7 @@ def define(spec: AggregateSpec) -> AggregateDefinition:
         reads=frozenset(_root(column) for tree in trees for column in tree.find_all(exp.Column)),
         safe_columns=_sql_of(parsed, _safe),
         unfit=" OR ".join(casts) or "false",
+        where="".join(tree.transform(_safe).sql(dialect=_DIALECT) for tree in where),
     )
 
 
@@ -199,22 +205,23 @@ def _parsed_keys(spec: AggregateSpec) -> Mapping[str, exp.Expr]:
         raise ContractError(
             f"the key '{unknown[0]}' of the aggregate '{spec.name}' is not in group_by; add it there, or remove it here"
         )
-    return {
-        name: _parsed_key(spec.name, name, spec.keys[name]) if name in spec.keys else exp.column(name, quoted=True)
-        for name in spec.group_by
-    }
+    return {name: _parsed_key(spec, name) for name in spec.group_by}
 
 
-def _parsed_key(aggregate: str, key: str, sql: str) -> exp.Expr:
-    if (key, sql) == (PARTITION, REPORTING_DATE):
+def _parsed_key(spec: AggregateSpec, key: str) -> exp.Expr:
+    if key not in spec.keys:
+        return exp.column(key, quoted=True)
+    if (key, spec.keys[key]) == (PARTITION, REPORTING_DATE):
         return exp.Anonymous(
             this=REPORTING_DATE, expressions=[exp.column(name, quoted=True) for name in _READ_BY_REPORTING_DATE]
         )
-    tree = _tree(f"the key '{key}' of the aggregate '{aggregate}'", sql)
+    return _over_one_event(f"the key '{key}' of the aggregate '{spec.name}'", spec.keys[key])
+
+
+def _over_one_event(place: str, sql: str) -> exp.Expr:
+    tree = _tree(place, sql)
     if tree.find(exp.AggFunc, exp.Window, exp.Query) is not None:
-        raise ContractError(
-            f"the key '{key}' of the aggregate '{aggregate}' must be an expression over one event: {sql}"
-        )
+        raise ContractError(f"{place} must be an expression over one event: {sql}")
     return tree
 
 

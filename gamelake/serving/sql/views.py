@@ -24,7 +24,7 @@ _GRAIN, _FOR_EACH_GAME = "-- Grain: ", "-- For each game:"
 _COMMENT = "-- "
 _PLACEHOLDER = re.compile(r"\{\{ *(.*?) *\}\}")
 # The columns whose day in the game's zone a view may have.
-_TIMES = ("event_time", "min_timestamp", "max_timestamp")
+_TIMES = ("event_time", "min_timestamp", "max_timestamp", "begins_at", "ends_at", "cancelled_at")
 _REPORTING_DAY = "the day in the game's time zone"
 _GAME, _GAME_NAME = "{game}", "'{game_name}'"
 # Any name is good enough to parse a statement that is written for one game.

@@ -6,9 +6,9 @@
 -- Column market: the country, ISO 3166-1 alpha-2; null if it is unknown
 -- Column paid_in: the currency, ISO 4217; null if it is unknown
 -- Column usd: how many US dollars a unit of the currency was worth on the day; null if gold.currency_rates has no rate
--- Column sales: purchases with a price in any currency
+-- Column sales: purchases, new subscriptions and renewals with a price in any currency; an order counts once
 -- Column gross: what players paid in US dollars, with tax and the store's fee; null without a rate
--- Column refunds: purchases whose price was given back
+-- Column refunds: sales whose price was given back
 -- Column refunded: what was given back, in US dollars; null without a rate
 -- Column net: gross less refunded, less {{ Money('tax') }}, less {{ Money('store_fee') }}; null without a rate
 -- Column paid_ads: ads that earned something
@@ -22,17 +22,16 @@ WITH converted AS (
         paid.paid_in,
         rates.usd,
         paid.sales,
-        coalesce(CAST(paid.gross_sales AS double), 0e0) * rates.usd AS gross,
+        paid.gross_sales * rates.usd AS gross,
         paid.refunds,
-        coalesce(CAST(paid.refunded AS double), 0e0) * rates.usd AS refunded,
+        paid.refunded * rates.usd AS refunded,
         paid.paid_ads,
-        coalesce(CAST(paid.ad_revenue AS double), 0e0) * rates.usd AS ad_revenue
-    FROM gold.money_daily AS paid
+        paid.ad_revenue * rates.usd AS ad_revenue
+    FROM gold.money_per_day AS paid
     LEFT JOIN gold.currency_rates AS rates
         ON paid.paid_in = rates.currency
         AND paid.event_date >= rates.valid_from
         AND paid.event_date < rates.valid_until
-    WHERE paid.sales > 0 OR paid.refunds > 0 OR paid.paid_ads > 0
 )
 SELECT
     event_date,

@@ -50,8 +50,8 @@ sides AS (
         0 AS reported_units,
         paid.sales - paid.refunds AS counted_units,
         0e0 AS reported_amount,
-        coalesce(CAST(paid.gross_sales AS double), 0e0) - coalesce(CAST(paid.refunded AS double), 0e0) AS counted_amount
-    FROM gold.money_daily AS paid
+        paid.gross_sales - paid.refunded AS counted_amount
+    FROM gold.money_per_day AS paid
     INNER JOIN days
         ON paid.event_date = days.event_date
         AND paid.game_name = days.game_name

@@ -1,5 +1,6 @@
 """Each field is set when it should be, in each version that has it, as the protobuf package reads it."""
 
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
@@ -112,6 +113,23 @@ def test_a_refund_is_of_an_earlier_order_of_the_session_at_its_price() -> None:
     assert refunded
     assert all(each == orders[each.order_id] for each in refunded)
     assert len({each.order_id for each in refunded}) == len(refunded)
+
+
+def test_subscriptions_start_renew_and_end_and_each_period_has_one_order() -> None:
+    sent = [each.event for each in events(a_run(events=60_000, versions=NEWEST_VERSION, history=timedelta(days=2)))]
+    subscribed = [each for each in sent if each.event_name.startswith("subscription_")]
+
+    assert {each.event_name.removeprefix("subscription_") for each in subscribed} == {
+        "started", "renewed", "cancelled", "in_grace"
+    }  # fmt: skip
+    assert 0 < len(subscribed) < len(sent) / 20
+    sales = [each for each in subscribed if each.event_name in {"subscription_started", "subscription_renewed"}]
+    assert {(each.purchase.product_id, each.purchase.price_micros > 0) for each in sales} == {("vip_monthly", True)}
+    periods = {each.purchase.order_id: (each.gamer_id, each.purchase.paid_until.seconds) for each in sales}
+    assert len(set(periods.values())) == len(periods)
+    assert all(each.purchase.order_id == "" for each in subscribed if each not in sales)
+    in_time = [each for each in subscribed if each.HasField("event_time")]
+    assert all(0 < each.purchase.paid_until.seconds - each.event_time.seconds <= 6 * 3_600 for each in in_time)
 
 
 def test_the_newest_version_says_what_ads_earn_what_players_gain_and_how_they_came() -> None:

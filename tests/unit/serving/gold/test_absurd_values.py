@@ -25,7 +25,8 @@ BY_DAY = AggregateSpec(
     refresh=Refresh.PARTITION,
     columns={"bookings": "sum(amount::DECIMAL(18, 6))", "largest": "max(amount)", "middle": "median(amount)"},
 )
-WITHOUT_AMOUNTS = {"gold/kpi_late", "gold/all_orders"}
+# The events have neither orders nor subscriptions.
+WITHOUT_AMOUNTS = {"gold/kpi_late", "gold/all_orders", "gold/all_subscription_periods"}
 
 
 @pytest.fixture
