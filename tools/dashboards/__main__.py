@@ -43,7 +43,7 @@ def write(files: Mapping[str, str], folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the files, or compare them with what is generated."""
+    """Write the generated files, or compare the folder with them."""
     parser = command_parser(__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--check", action="store_true", help="fail if a file is not what the contracts mean")

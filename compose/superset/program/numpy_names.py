@@ -1,4 +1,4 @@
-"""Gives NumPy 2 the two names back that Superset 6.1 uses and that NumPy 2 removed. Import it before Superset.
+"""Restores two names that Superset 6.1 uses and NumPy 2 removed. Import this module before Superset.
 
 Debian's Python is 3.13, for which NumPy 1 has no wheels. Drop this file when Superset supports NumPy 2.
 """

@@ -50,7 +50,7 @@ def _update_people() -> None:
     for name, role in people.items():
         user = security_manager.find_user(username=name)
         if user is None:
-            # Superset compares passwords with Trino's hashes (superset_config.py): nobody knows this one.
+            # Superset compares passwords with Trino's hashes (superset_config.py), and never reads this one.
             unknown = secrets.token_hex(24)
             user = security_manager.add_user(name, name, "Gamelake", f"{name}@gamelake.invalid", _roles(role), unknown)
         user.active, user.roles = True, _roles(role)
