@@ -13,9 +13,9 @@ import pytest
 from gamelake.model.credentials import read_credentials
 from gamelake.model.errors import StartupError
 from tests.stack.platform import ROOT, SECRETS
-from tests.stack.trino_users import ANALYST, KART_ANALYST, User
+from tests.stack.trino_users import ANALYST, User
 from tests.support.eventually import eventually
-from tools.dashboards.pages import PAGES, PORTFOLIO, Page
+from tools.dashboards.pages import PAGES, PORTFOLIO, Dashboard
 from tools.pictures.browser import python_and_chromium
 from tools.stack import url
 
@@ -30,6 +30,7 @@ VIEWS = "SELECT 1 FROM gold.revenue_per_day, gold.kpi_cohorts, gold.kpi_active_p
 GAMES = "SELECT count(DISTINCT game_name) FROM gold.kpi_daily"
 COMPUTED_SECONDS = 600
 SECONDS_TO_OPEN = 540
+KART_ANALYST = User("analyst-kart-rumble")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -62,7 +63,7 @@ def number(user: User, slug: str, chart: str) -> int:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.slug)
-def test_an_analyst_sees_each_chart_of_a_dashboard_without_an_error(page: Page) -> None:
+def test_an_analyst_sees_each_chart_of_a_dashboard_without_an_error(page: Dashboard) -> None:
     seen = opened(ANALYST, *(each.slug for each in PAGES))["pages"][page.slug]
     first_tab = {chart.title for row in next(iter(page.tabs.values())) for chart in row}
 

@@ -49,7 +49,7 @@ def main() -> None:
         page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
         if log_in(page, url, user, password):
             pages = {slug: shown_by(page, url, slug) for slug in slugs}
-            result = {"pages": pages, "hosts": sorted(hosts)}
+            result: dict[str, Any] = {"pages": pages, "hosts": sorted(hosts)}
         else:
             result = {"refused": True}
         browser.close()

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from gamelake.model.errors import ContractError
-from tools.dashboards.datasets import DATE, TIME, Dataset, Figure
-from tools.dashboards.pages import Chart, Page
+from tools.dashboards.datasets import DATE, TIME, Figure, SupersetDataset
+from tools.dashboards.pages import Chart, Dashboard
 
 Document = dict[str, Any]
 
@@ -40,8 +40,8 @@ class Assets:
         pages: the dashboards.
     """
 
-    datasets: Mapping[str, Dataset]
-    pages: tuple[Page, ...]
+    datasets: Mapping[str, SupersetDataset]
+    pages: tuple[Dashboard, ...]
 
     def files(self) -> Mapping[str, str]:
         """Return the text of each file, by its path in the folder.
@@ -60,7 +60,7 @@ class Assets:
             documents[f"dashboards/{page.slug}.yaml"] = self._dashboard(page)
         return {path: _HEAD + _text(document) for path, document in documents.items()}
 
-    def _chart(self, page: Page, chart: Chart) -> Document:
+    def _chart(self, page: Dashboard, chart: Chart) -> Document:
         dataset = self.datasets[chart.dataset]
         _require(chart, dataset)
         params: Document = {
@@ -82,7 +82,7 @@ class Assets:
             "dataset_uuid": _id(f"dataset/{chart.dataset}"),
         }
 
-    def _dashboard(self, page: Page) -> Document:
+    def _dashboard(self, page: Dashboard) -> Document:
         return {
             "dashboard_title": page.title,
             "description": page.description,
@@ -109,21 +109,21 @@ class Assets:
         }
 
 
-def charts_of(page: Page) -> Iterator[Chart]:
+def charts_of(page: Dashboard) -> Iterator[Chart]:
     """Yield the charts of a dashboard, from its upper left to its lower right."""
     for rows in page.tabs.values():
         for row in rows:
             yield from row
 
 
-def _require(chart: Chart, dataset: Dataset) -> None:
+def _require(chart: Chart, dataset: SupersetDataset) -> None:
     columns = {*chart.by, *chart.columns, *([chart.across] if chart.kind in ("line", "bar") else [])}
     missing = sorted((columns - dataset.columns.keys()) | (set(chart.figures) - dataset.figures.keys()))
     if missing:
         raise ContractError(f"'{chart.title}' needs {', '.join(missing)}, which {dataset.table} lacks")
 
 
-def _conditions(chart: Chart, dataset: Dataset) -> Iterator[Document]:
+def _conditions(chart: Chart, dataset: SupersetDataset) -> Iterator[Document]:
     if chart.days:
         yield {
             "clause": "WHERE",
@@ -136,7 +136,7 @@ def _conditions(chart: Chart, dataset: Dataset) -> Iterator[Document]:
         yield {"clause": "WHERE", "expressionType": "SQL", "sqlExpression": chart.where}
 
 
-def _params(chart: Chart, dataset: Dataset) -> Document:
+def _params(chart: Chart, dataset: SupersetDataset) -> Document:
     figures = [dataset.figures[name] for name in chart.figures]
     if chart.kind == "number":
         [figure] = figures
@@ -194,7 +194,7 @@ def _database() -> Document:
     }
 
 
-def _dataset(dataset: Dataset) -> Document:
+def _dataset(dataset: SupersetDataset) -> Document:
     schema, _, table = dataset.table.partition(".")
     return {
         "table_name": table,
@@ -230,7 +230,7 @@ def _dataset(dataset: Dataset) -> Document:
     }
 
 
-def _filter(page: Page, title: str, table: str, column: str) -> Document:
+def _filter(page: Dashboard, title: str, table: str, column: str) -> Document:
     return {
         "id": f"NATIVE_FILTER-{_slug(title)}-{page.slug}",
         "name": title,
@@ -256,7 +256,7 @@ def _filter(page: Page, title: str, table: str, column: str) -> Document:
 class _Layout:
     """The tree of a dashboard's rows; each node names its children and its parents."""
 
-    page: Page
+    page: Dashboard
     nodes: Document = field(default_factory=dict)
     number: int = 0
 
@@ -310,7 +310,7 @@ class _Layout:
         self.nodes[name] = {"id": name, "type": kind, "children": children, "parents": parents, "meta": meta or {}}
 
 
-def _chart_id(page: Page, chart: Chart) -> str:
+def _chart_id(page: Dashboard, chart: Chart) -> str:
     return _id(f"chart/{page.slug}/{chart.title}")
 
 

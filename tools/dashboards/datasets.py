@@ -51,7 +51,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Dataset:
+class SupersetDataset:
     """A table or view of Trino's catalog.
 
     Attributes:
@@ -83,7 +83,7 @@ class Declared:
     tables: Mapping[str, Mapping[str, tuple[str, str]]]
     metrics: MetricsContract
 
-    def dataset(self, table: str, wanted: Wanted) -> Dataset:
+    def dataset(self, table: str, wanted: Wanted) -> SupersetDataset:
         """Return a dataset with its figures. Ratios are added whose two metrics the table has.
 
         Raises:
@@ -95,7 +95,7 @@ class Declared:
         if unknown := [name for name in wanted.of_metrics if name not in columns]:
             raise ContractError(f"{table} has no column {', '.join(unknown)}")
         figures = [*self._sums(wanted.of_metrics), *self._ratios(wanted.of_metrics), *wanted.more]
-        return Dataset(table, columns, {each.name: each for each in figures}, wanted.day)
+        return SupersetDataset(table, columns, {each.name: each for each in figures}, wanted.day)
 
     def _sums(self, of_metrics: Mapping[str, str]) -> Iterator[Figure]:
         for column, name in of_metrics.items():

@@ -177,7 +177,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Dashboard:
     """A dashboard: rows of charts in tabs, and filters by column.
 
     Attributes:
@@ -193,7 +193,7 @@ class Page:
 
 
 GAME = ("game_name",)
-PORTFOLIO = Page(
+PORTFOLIO = Dashboard(
     "portfolio",
     "Portfolio",
     "All games: players, bookings and revenue, retention, and how fresh the figures are.",
@@ -238,7 +238,7 @@ PORTFOLIO = Page(
     {"Game": (KPI_DAILY, "game_name")},
 )
 
-ONE_GAME = Page(
+ONE_GAME = Dashboard(
     "one-game",
     "One game",
     "A game that you choose: active players, retention, lifetime value, revenue, versions and economy.",
@@ -280,7 +280,7 @@ ONE_GAME = Page(
     first_value=True,
 )
 
-LIVE_OPERATIONS = Page(
+LIVE_OPERATIONS = Dashboard(
     "live-operations",
     "Live operations",
     "What happens now: signals, concurrent players, events and load times.",
@@ -344,7 +344,7 @@ LIVE_OPERATIONS = Page(
     },
 )
 
-EXPERIMENTS = Page(
+EXPERIMENTS = Dashboard(
     "experiments",
     "Experiments",
     "Verdicts with their intervals, how they came about, and the exposures.",
