@@ -15,7 +15,7 @@ from gamelake.model.errors import StartupError
 from tests.stack.platform import ROOT, SECRETS
 from tests.stack.trino_users import ANALYST, User
 from tests.support.eventually import eventually
-from tools.dashboards.pages import PAGES, PORTFOLIO, Dashboard
+from tools.dashboards.pages import PAGES, PORTFOLIO, SupersetDashboard
 from tools.pictures.browser import python_and_chromium
 from tools.stack import url
 
@@ -63,7 +63,7 @@ def number(user: User, slug: str, chart: str) -> int:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.slug)
-def test_an_analyst_sees_each_chart_of_a_dashboard_without_an_error(page: Dashboard) -> None:
+def test_an_analyst_sees_each_chart_of_a_dashboard_without_an_error(page: SupersetDashboard) -> None:
     seen = opened(ANALYST, *(each.slug for each in PAGES))["pages"][page.slug]
     first_tab = {chart.title for row in next(iter(page.tabs.values())) for chart in row}
 

@@ -10,7 +10,7 @@ import yaml
 
 from gamelake.model.errors import ContractError
 from tools.dashboards.datasets import DATE, TIME, Figure, SupersetDataset
-from tools.dashboards.pages import Chart, Dashboard
+from tools.dashboards.pages import Chart, SupersetDashboard
 
 Document = dict[str, Any]
 
@@ -41,7 +41,7 @@ class Assets:
     """
 
     datasets: Mapping[str, SupersetDataset]
-    pages: tuple[Dashboard, ...]
+    pages: tuple[SupersetDashboard, ...]
 
     def files(self) -> Mapping[str, str]:
         """Return the text of each file, by its path in the folder.
@@ -60,7 +60,7 @@ class Assets:
             documents[f"dashboards/{page.slug}.yaml"] = self._dashboard(page)
         return {path: _HEAD + _text(document) for path, document in documents.items()}
 
-    def _chart(self, page: Dashboard, chart: Chart) -> Document:
+    def _chart(self, page: SupersetDashboard, chart: Chart) -> Document:
         dataset = self.datasets[chart.dataset]
         _require(chart, dataset)
         params: Document = {
@@ -82,7 +82,7 @@ class Assets:
             "dataset_uuid": _id(f"dataset/{chart.dataset}"),
         }
 
-    def _dashboard(self, page: Dashboard) -> Document:
+    def _dashboard(self, page: SupersetDashboard) -> Document:
         return {
             "dashboard_title": page.title,
             "description": page.description,
@@ -109,7 +109,7 @@ class Assets:
         }
 
 
-def charts_of(page: Dashboard) -> Iterator[Chart]:
+def charts_of(page: SupersetDashboard) -> Iterator[Chart]:
     """Yield the charts of a dashboard, from its upper left to its lower right."""
     for rows in page.tabs.values():
         for row in rows:
@@ -230,7 +230,7 @@ def _dataset(dataset: SupersetDataset) -> Document:
     }
 
 
-def _filter(page: Dashboard, title: str, table: str, column: str) -> Document:
+def _filter(page: SupersetDashboard, title: str, table: str, column: str) -> Document:
     return {
         "id": f"NATIVE_FILTER-{_slug(title)}-{page.slug}",
         "name": title,
@@ -256,7 +256,7 @@ def _filter(page: Dashboard, title: str, table: str, column: str) -> Document:
 class _Layout:
     """The tree of a dashboard's rows; each node names its children and its parents."""
 
-    page: Dashboard
+    page: SupersetDashboard
     nodes: Document = field(default_factory=dict)
     number: int = 0
 
@@ -310,7 +310,7 @@ class _Layout:
         self.nodes[name] = {"id": name, "type": kind, "children": children, "parents": parents, "meta": meta or {}}
 
 
-def _chart_id(page: Dashboard, chart: Chart) -> str:
+def _chart_id(page: SupersetDashboard, chart: Chart) -> str:
     return _id(f"chart/{page.slug}/{chart.title}")
 
 

@@ -177,7 +177,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Dashboard:
+class SupersetDashboard:
     """A dashboard: rows of charts in tabs, and filters by column.
 
     Attributes:
@@ -193,7 +193,7 @@ class Dashboard:
 
 
 GAME = ("game_name",)
-PORTFOLIO = Dashboard(
+PORTFOLIO = SupersetDashboard(
     "portfolio",
     "Portfolio",
     "All games: players, bookings and revenue, retention, and how fresh the figures are.",
@@ -238,7 +238,7 @@ PORTFOLIO = Dashboard(
     {"Game": (KPI_DAILY, "game_name")},
 )
 
-ONE_GAME = Dashboard(
+ONE_GAME = SupersetDashboard(
     "one-game",
     "One game",
     "A game that you choose: active players, retention, lifetime value, revenue, versions and economy.",
@@ -280,7 +280,7 @@ ONE_GAME = Dashboard(
     first_value=True,
 )
 
-LIVE_OPERATIONS = Dashboard(
+LIVE_OPERATIONS = SupersetDashboard(
     "live-operations",
     "Live operations",
     "What happens now: signals, concurrent players, events and load times.",
@@ -344,7 +344,7 @@ LIVE_OPERATIONS = Dashboard(
     },
 )
 
-EXPERIMENTS = Dashboard(
+EXPERIMENTS = SupersetDashboard(
     "experiments",
     "Experiments",
     "Verdicts with their intervals, how they came about, and the exposures.",

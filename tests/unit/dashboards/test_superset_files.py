@@ -14,7 +14,7 @@ from gamelake.model.errors import ContractError
 from tools.dashboards.__main__ import FOLDER, REPOSITORY, generate, write, written
 from tools.dashboards.assets import Assets, charts_of
 from tools.dashboards.datasets import Wanted, declared
-from tools.dashboards.pages import DATASETS, PAGES, Chart, Dashboard
+from tools.dashboards.pages import DATASETS, PAGES, Chart, SupersetDashboard
 
 FILES = generate()
 DOCUMENTS: dict[str, Any] = {path: yaml.safe_load(text) for path, text in FILES.items()}
@@ -59,7 +59,7 @@ def test_the_metrics_of_a_dataset_name_its_columns_only(dataset: dict[str, Any])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.slug)
-def test_the_conditions_of_a_chart_name_columns_of_its_dataset_only(page: Dashboard) -> None:
+def test_the_conditions_of_a_chart_name_columns_of_its_dataset_only(page: SupersetDashboard) -> None:
     for chart in charts_of(page):
         if chart.where:
             assert columns_in(chart.where) <= DECLARED.tables[chart.dataset].keys(), chart.title
@@ -79,7 +79,7 @@ def test_each_chart_of_a_dashboard_has_a_file_and_each_dataset_a_chart() -> None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.slug)
-def test_a_row_of_charts_fits_the_width_of_the_page(page: Dashboard) -> None:
+def test_a_row_of_charts_fits_the_width_of_the_page(page: SupersetDashboard) -> None:
     rows = [row for tab in page.tabs.values() for row in tab]
 
     assert {sum(chart.width for chart in row) for row in rows} <= {12}
@@ -126,9 +126,8 @@ def test_a_table_column_or_metric_that_does_not_exist_is_refused(
 
 def test_a_chart_with_a_figure_that_its_dataset_lacks_is_refused() -> None:
     datasets = {table: DECLARED.dataset(table, wanted) for table, wanted in DATASETS.items()}
-    page = Dashboard(
-        "p", "P", "A page.", {"": ((Chart("Wrong", "number", "gold.kpi_daily", ("no_figure",), width=12),),)}
-    )
+    wrong = Chart("Wrong", "number", "gold.kpi_daily", ("no_figure",), width=12)
+    page = SupersetDashboard("p", "P", "A page.", {"": ((wrong,),)})
 
     with pytest.raises(ContractError, match="needs no_figure, which gold"):
         Assets(datasets, (page,)).files()
