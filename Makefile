@@ -93,7 +93,7 @@ export SLOW_TESTS
 pytest = .venv/bin/pytest --durations=15 --junitxml=build/junit/$(1).xml
 spread := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup java lint format lock dbt pictures model test test-unit test-java test-spark test-embedded test-long test-stack test-oidc demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel release push-images chart chart-check test-kubernetes docs docs-serve
+.PHONY: help setup java lint format lock dbt pictures model test test-unit test-java test-spark test-embedded test-long test-stack test-oidc test-bi demo dev dev-clean browser portal gold verify quality quality-stack bench bench-gateway bench-gold bench-maintenance bench-questions bench-stack bench-year clean distclean doctor images up up-minimal ps logs sql lineage notebooks smoke demo-stack quality-daily drill backup restore-backup rotate down engines sbom licences vulnerabilities vulnerability-database wheel release push-images chart chart-check test-kubernetes docs docs-serve
 
 # What a newcomer needs leads the help, in this order.
 first := demo dev doctor up sql test
@@ -184,7 +184,7 @@ doctor: ## Check the machine, and the lakehouse if there is one, and print a rem
 images: ## Build the stack's images: FRESH=1: without the cache, with the latest corrections of Debian's packages
 	@compose/images.sh
 
-up: ## Start the whole stack: WORKERS=<Spark workers, 1> PREBUILT=<host/owner: pull the release's images instead of building them>
+up: ## Start the whole stack: WORKERS=<Spark workers, 1> PREBUILT=<host/owner: pull the release's images instead of building them> BI=1: with dashboards of Superset
 	@compose/up.sh
 
 up-minimal: ## Start the stack without serving, maintenance and observability
@@ -303,6 +303,9 @@ chart-check: $(environment) $(filter build/helm/%,$(HELM)) ## Render, lint and v
 test-oidc: $(environment) ## Bring up Trino with logins at Keycloak, run the tests of logins, and take both down
 	@tests/stack/oidc.sh
 
+test-bi: $(environment) $(browser_in_ci) ## Bring up the stack with Superset, open its dashboards in Chromium, and take it down
+	@tests/stack/bi.sh
+
 ##@ Documents
 
 docs: $(docs_environment) $(mermaid) ## Build the docs site in build/docs/site; a broken link fails it
@@ -365,7 +368,7 @@ restore-backup: setup ## Restore a backup into an empty platform, after asking: 
 rotate: ## Replace a secret of the running stack, all certificates, or all of both: S=<its name, certificates, or all> (DRY_RUN=1: only list the steps)
 	@compose/rotate.sh $(if $(DRY_RUN),--dry-run) '$(S)'
 
-lock: $(environment) | $(needs_maven) ## Update the lock files (development, images, engines, browser, docs site, Java) from pyproject.toml, and the hashes of the jars
+lock: $(environment) | $(needs_maven) ## Update the lock files (development, images, engines, browser, docs site, Java, Superset) from pyproject.toml, and the hashes of the jars
 	@echo "Locking the dependencies"
 	@$(compile) --all-extras --output-file requirements.lock
 	@$(compile) --extra quality --extra services --extra traces --constraint requirements.lock --no-annotate --output-file requirements-runtime.lock
@@ -373,6 +376,8 @@ lock: $(environment) | $(needs_maven) ## Update the lock files (development, ima
 	@$(call compile_group,browser)
 	@$(call compile_group,docs)
 	@$(call compile_group,java)
+# Its image has Debian's Python.
+	@$(call compile_group,superset) --python-version 3.13 --override compose/superset/overrides.txt
 	@echo "Hashing the jars"
 	@$(call progress,Fetching jars) $(fetch_jars)
 	@$(python) -m tools.supply_chain.jar_hashes write

@@ -13,6 +13,7 @@ services=(alert-receiver alertmanager audit catalog certificate-probe data-docs 
   maintenance-scheduler node-exporter object-store portal postgres prometheus quality registry serving spark-history spark-master spark-worker trino)
 # The provider to try logins with, by the name that browsers know it by, too.
 [ "${OIDC:-0}" != keycloak ] || services+=(identity.localhost)
+[ "${BI:-0}" != 1 ] || services+=(superset)
 
 mkdir -p certificates
 chmod 0700 certificates

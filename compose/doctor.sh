@@ -47,13 +47,14 @@ is_at_least() { # VERSION OLDEST; compares the first two numbers
   [ "$major" -gt "$oldest_major" ] || { [ "$major" -eq "$oldest_major" ] && [ "${minor:-0}" -ge "$oldest_minor" ]; }
 }
 
-# What `make up` starts: not the services of `make quality-daily`, which are off, nor a login provider that is not chosen.
+# What `make up` starts: not the services of `make quality-daily`, which are off, nor a login provider or dashboards that are not chosen.
 # The overlays of official images don't change memory limits or ports.
 compose_files() {
   local overlay overlays="serving observability grafana"
   echo "$compose_directory/compose.yaml"
   [ "$mix" != minimal ] || overlays=""
   [ "${OIDC:-0}" != keycloak ] || overlays="$overlays keycloak"
+  [ "${BI:-0}" != 1 ] || overlays="$overlays bi"
   for overlay in $overlays; do
     [ ! -f "$compose_directory/compose.$overlay.yaml" ] || echo "$compose_directory/compose.$overlay.yaml"
   done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the stack's images: `images.sh [NAME...]`, without a name all but keycloak.
+# Builds the stack's images: `images.sh [NAME...]`, without a name all but keycloak and superset.
 # Images that don't depend on each other are built side by side: one downloads while another one compiles. Without a name
 # nothing is built if nothing has changed since the last time. FRESH=1 builds without the engine's cache, and so with the
 # latest corrections of Debian's packages.
@@ -12,7 +12,7 @@ read_env compose
 readonly bootstrapped="gamelake/debian:trixie"
 readonly log=build/images.log built_from=build/images/inputs
 # The images of a stage begin with images of earlier stages.
-readonly stages=("base" "java postgres prometheus alertmanager" "toolchain" "object-store spark trino kafka registry keycloak")
+readonly stages=("base" "java postgres prometheus alertmanager" "toolchain" "object-store spark trino kafka registry keycloak superset")
 readonly seconds_between_reports=30
 
 say() {
@@ -166,7 +166,7 @@ debian="$(debian_image)"
 # Names have no spaces.
 [ $# = 0 ] && all=1 || all=0
 # shellcheck disable=SC2086
-[ "$all" = 0 ] || set -- ${stages[*]% keycloak}
+[ "$all" = 0 ] || set -- ${stages[*]% keycloak superset}
 for name; do
   case " ${stages[*]} " in
     *" $name "*) ;;

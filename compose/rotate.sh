@@ -124,6 +124,8 @@ rotate_all() {
     name="${file##*/}"
     case "$name" in
       ingest-keys | vault-keys | trino-password-hashes | object-store-metrics-token) continue ;;
+      # Superset encrypts with it what its database keeps.
+      superset-key) continue ;;
       # A login provider has these.
       oidc-* | keycloak-*) continue ;;
     esac
@@ -179,7 +181,7 @@ case "$secret" in
     run "$here/certificates.sh" --renew
     # All others read a renewed certificate while they run (docs/security.md).
     [ ${#only[@]} -gt 0 ] || only=(grafana ingest-events kafka keycloak object-store postgres registry spark-history spark-master
-      spark-worker trino)
+      spark-worker superset trino)
     restart_those_with "certificates/{}.pem"
     ;;
   registry-writer | spark-rpc)

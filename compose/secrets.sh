@@ -80,6 +80,10 @@ make_missing() {
     ! is_missing oidc-client || random_text | keep oidc-client
     make_users keycloak visitor
   fi
+  if [ "${BI:-0}" = 1 ]; then
+    make_users postgres superset
+    ! is_missing superset-key || random_text | keep superset-key
+  fi
   ! is_missing vault-keys || vault_keys | keep vault-keys
   make_game_keys
 }
@@ -174,6 +178,13 @@ check_provider() {
   esac
 }
 
+check_dashboards() {
+  [ "${BI:-0}" = 1 ] || return 0
+  check_users postgres "the role's name" superset
+  check_file superset-key
+  check_value superset-key key "$(cat "$directory/superset-key")" "$shortest"
+}
+
 check_all() {
   local user name
   check_directory
@@ -189,6 +200,7 @@ check_all() {
   check_users registry "the name in compose/registry/entrypoint.sh" $registry_users
   check_users trino "the name in contracts/access.yaml" $(trino_users)
   check_provider
+  check_dashboards
   # Their services check the contents of these two.
   for name in $key_files; do
     check_file "$name"

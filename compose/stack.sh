@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs docker compose with the stack's files: `stack.sh [--minimal] COMMAND...`; OFFICIAL=1, here or in .env.override,
-# uses the projects' official images; OIDC=1 or OIDC=keycloak adds logins to Trino by OpenID Connect.
+# uses the projects' official images; OIDC=1 or OIDC=keycloak adds logins to Trino by OpenID Connect; BI=1 adds Superset.
 # Grafana is on no package registry: if its image is not present and can't be pulled, it is omitted.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -61,6 +61,20 @@ if [ "${OIDC:-0}" = keycloak ]; then
   files+=(--file compose.keycloak.yaml)
   export OIDC_ISSUER="https://identity.localhost:$KEYCLOAK_PORT/realms/gamelake"
 fi
+case "${BI:-0}" in
+  0) ;;
+  1)
+    if [ "$TLS" = 0 ]; then
+      echo "stack: BI needs TLS: set BI or TLS to another value." >&2
+      exit 1
+    fi
+    files+=(--file compose.bi.yaml)
+    ;;
+  *)
+    echo "stack: BI is '$BI'; it must be 0, or 1 for Superset." >&2
+    exit 1
+    ;;
+esac
 if [ "${OFFICIAL:-}" = 1 ]; then
   files+=("${official[@]}")
   environment+=(--env-file .env.official)

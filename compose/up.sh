@@ -16,6 +16,7 @@ else
   compose/images.sh
 fi
 [ "${OIDC:-0}" != keycloak ] || compose/images.sh keycloak
+[ "${BI:-0}" != 1 ] || compose/images.sh superset
 compose/certificates.sh
 compose/passwords.sh
 # What the portal shows where it is there; Docker would make these folders as root.

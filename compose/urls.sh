@@ -61,6 +61,7 @@ row portal "Portal" "http://$host:$PORTAL_BROWSER_PORT" "the address at the end,
 row ingest "Ingest gateway" "$scheme://$host:$INGEST_PORT" "each game by its key, compose/secrets/ingest-keys/keys.yaml"
 row trino "Trino (SQL)" "$scheme://$host:$TRINO_PORT" "analyst, $(password_in trino-analyst); others in contracts/access.yaml"
 row keycloak "Logins to Trino" "https://identity.localhost:$KEYCLOAK_PORT" "Keycloak: people of contracts/access.yaml, $(password_in 'trino-<user>')"
+row superset "Superset" "https://$host:$SUPERSET_PORT" "people of contracts/access.yaml, $(password_in 'trino-<user>')"
 row grafana "Grafana" "https://$host:$GRAFANA_PORT" "admin, $(password_in grafana-password)"
 is_running grafana ||
   row portal "Dashboards" "http://$host:$PORTAL_BROWSER_PORT/d/gamelake-lag" "on the portal, instead of Grafana"

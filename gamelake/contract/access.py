@@ -54,6 +54,7 @@ class Duty(StrEnum):
     REGISTER_TABLES = "register_tables"
     OWN_VIEWS = "own_views"
     OPERATE = "operate"
+    IMPERSONATE = "impersonate"
 
 
 class AccessRole(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

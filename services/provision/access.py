@@ -4,7 +4,8 @@ The rules are those of Trino's file-based access control: for each statement and
 user decides, and what no rule allows is denied. Views read with the rights of the user who queries them, so filters and
 masks are those of the tables under them, and a second mask would hash a hash.
 
-The file `people` has the names of the users that may log in at a provider instead of with a password (decision 0070).
+The file `people` has the names of the users that may log in at a provider instead of with a password (decision 0070),
+and `dashboard-users.json` those that may log in to Superset, with their role there.
 
 Source: Trino 476, "File-based access control".
 """
@@ -39,6 +40,8 @@ GAMES = REPOSITORY / "contracts/games.yaml"
 VIEWS = REPOSITORY / "sql/views"
 SETTINGS = REPOSITORY / "compose/trino/etc"
 RULES, PEOPLE = SETTINGS / "rules.json", SETTINGS / "people"
+DASHBOARD_USERS = SETTINGS / "dashboard-users.json"
+READER_OF_DASHBOARDS = "Gamelake"
 
 CATALOG, SYSTEM = "delta", "system"
 Rule = dict[str, object]
@@ -72,7 +75,7 @@ class AccessRules:
                 *self._of(Duty.SET_SESSION, catalog=CATALOG, allow=True),
                 {"allow": False},
             ],
-            "impersonation": [],
+            "impersonation": self._impersonation(),
             "authorization": [],
             "system_information": self._system_information(),
         }
@@ -80,6 +83,15 @@ class AccessRules:
     def people(self) -> str:
         """Return a regular expression of the users that are not services."""
         return _pattern(user.name for user in self._people())
+
+    def dashboard_users(self) -> str:
+        """Return the people who may log in to Superset as JSON, each with the role there.
+
+        A service that may impersonate can query as any of them, so people who may change the server are left out.
+        """
+        stopping = self._users(Duty.STOP_QUERIES)
+        roles = {name: "Admin" if name in stopping else READER_OF_DASHBOARDS for name in self._impersonated()}
+        return json.dumps(roles, indent=2)
 
     def tables_of_all_games(self) -> Mapping[str, GameColumn]:
         """Return tables with rows of all games (`schema.table`), and the column that says whose a row is."""
@@ -230,6 +242,14 @@ class AccessRules:
             {"allow": []},
         ]
 
+    def _impersonation(self) -> list[Rule]:
+        acting = self._users(Duty.IMPERSONATE)
+        return [{"original_user": _pattern(acting), "new_user": _pattern(self._impersonated())}] if acting else []
+
+    def _impersonated(self) -> list[str]:
+        changing = {Duty.REGISTER_TABLES, Duty.OWN_VIEWS, Duty.OPERATE}
+        return [user.name for user in self._people() if not changing & set(self.access.role_of(user).may)]
+
     def _users(self, *duties: Duty) -> list[str]:
         return [user.name for user in self.access.users if set(duties) & set(self.access.role_of(user).may)]
 
@@ -296,7 +316,11 @@ def generate(access: Path = ACCESS, games: Path = GAMES, views: Path = VIEWS) ->
     """
     contract = load_games(games)
     rules = AccessRules(load_access(access, contract), contract, load_views(views, games))
-    return {RULES.name: rendered(rules.document()), PEOPLE.name: f"{rules.people()}\n"}
+    return {
+        RULES.name: rendered(rules.document()),
+        PEOPLE.name: f"{rules.people()}\n",
+        DASHBOARD_USERS.name: f"{rules.dashboard_users()}\n",
+    }
 
 
 def main() -> int:

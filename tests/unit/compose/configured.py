@@ -22,6 +22,7 @@ QUALITY = "compose.quality.yaml"
 GRAFANA = "compose.grafana.yaml"
 OIDC = "compose.oidc.yaml"
 KEYCLOAK = "compose.keycloak.yaml"
+BI = "compose.bi.yaml"
 OFFICIAL = "compose.official.yaml"
 OFFICIAL_OBSERVABILITY = "compose.official.observability.yaml"
 # What `make up-minimal` and `make up` bring up, without and with a container registry that has Grafana.
@@ -43,6 +44,8 @@ def official(mix: tuple[str, ...]) -> tuple[str, ...]:
 MIXES = (*OWN_MIXES, *(official(mix) for mix in OWN_MIXES))
 # With logins at a provider, whose address stack.sh sets if the stack starts one.
 PROVIDER_MIXES = ((CORE, OIDC, KEYCLOAK), (*OWN_MIXES[-1], OIDC, KEYCLOAK), (*official(OWN_MIXES[-1]), OIDC))
+# With dashboards of Superset.
+BI_MIXES = ((CORE, BI), (*OWN_MIXES[-1], BI), (*official(OWN_MIXES[-1]), BI))
 _PROVIDER = {"OIDC_ISSUER": "https://identity.localhost:8443/realms/gamelake"}
 
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.unit.compose.configured import (
+    BI_MIXES,
     COMPOSE,
     CORE,
     KEYCLOAK,
@@ -37,7 +38,7 @@ OTHERS_USERS = {
 OTHERS_THAT_WRITE = {"apache/kafka", "apicurio/apicurio-registry", "postgres", "quay.io/minio/minio", "trinodb/trino"}
 
 
-@pytest.fixture(params=(*MIXES, *PROVIDER_MIXES), ids=" + ".join)
+@pytest.fixture(params=(*MIXES, *PROVIDER_MIXES, *BI_MIXES), ids=" + ".join)
 def mix(request: pytest.FixtureRequest, missing_service: Callable[[str], NoReturn]) -> tuple[Service, ...]:
     if not has_compose():
         missing_service("docker compose is not installed")

@@ -8,6 +8,7 @@ from typing import NoReturn
 import pytest
 
 from tests.unit.compose.configured import (
+    BI,
     CORE,
     GRAFANA,
     KEYCLOAK,
@@ -25,6 +26,7 @@ PAGE = Path("docs/stack.md").read_text(encoding="utf-8")
 README = Path("README.md").read_text(encoding="utf-8")
 EVERYTHING = (CORE, SERVING, OBSERVABILITY, GRAFANA)
 PROVIDER = (OIDC, KEYCLOAK)
+DASHBOARDS = (BI,)
 GIB = 1024
 # These one-shots have the secrets of all users they create; the page says so once.
 PROVISIONED = {"kafka-": "create-topics", "object-store-": "create-buckets", "postgres-": "create-databases"}
@@ -101,6 +103,14 @@ def test_the_provider_to_try_logins_with_is_named_with_its_limit_and_port() -> N
     assert f"Keycloak ({provider.memory_mib:,.0f} MiB, port {next(iter(provider.ports))[1]})" in PAGE
 
 
+def test_superset_is_named_with_its_limit_and_port() -> None:
+    (superset,) = (service for service in services((*EVERYTHING, *DASHBOARDS)) if service.name == "superset")
+
+    limit, port = f"{superset.memory_mib:,.0f} MiB", next(iter(superset.ports))[1]
+    assert f"Superset ({limit}, port {port})" in PAGE
+    assert limit in Path("docs/dashboards.md").read_text(encoding="utf-8")
+
+
 def test_the_settings_of_logins_at_a_provider_are_those_of_the_page_and_reach_trino() -> None:
     page = Path("docs/logins.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^\| `(OIDC\w*)` \|.*\| ([^|]+) \|$", page, re.MULTILINE))
@@ -122,7 +132,7 @@ def test_a_secret_is_mounted_where_the_page_says_and_nowhere_else(mix: tuple[str
             if name.startswith(prefix):
                 listed[name].add(one_shot)
     mounted: dict[str, set[str]] = {}
-    for service in services((*mix, *PROVIDER)):
+    for service in services((*mix, *PROVIDER, *DASHBOARDS)):
         for secret in set(service.secrets) - AUTHORITY:
             mounted.setdefault(secret, set()).add(service.name)
 

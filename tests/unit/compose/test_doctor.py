@@ -209,16 +209,18 @@ def test_memory_is_the_sum_of_what_the_mix_uses(machine: Machine) -> None:
 
 
 def test_what_make_up_does_not_start_needs_no_memory_and_no_port(machine: Machine) -> None:
-    for overlay, name in (("quality", "QUALITY"), ("keycloak", "KEYCLOAK"), ("official", "OTHER")):
+    for overlay, name in (("quality", "QUALITY"), ("keycloak", "KEYCLOAK"), ("bi", "BI"), ("official", "OTHER")):
         service = f"{{mem_limit: '${{{name}_MEMORY}}m', ports: ['127.0.0.1:${{{name}_PORT}}:1']}}"
         (machine.directory / f"compose.{overlay}.yaml").write_text(f"services: {{{overlay}: {service}}}\n")
-    more = "QUALITY_MEMORY=2000\nKEYCLOAK_MEMORY=700\nOTHER_MEMORY=9\nQUALITY_PORT=7\nKEYCLOAK_PORT=8\nOTHER_PORT=9\n"
+    more = "QUALITY_MEMORY=2000\nKEYCLOAK_MEMORY=700\nBI_MEMORY=600\nOTHER_MEMORY=9\n"
+    more += "QUALITY_PORT=7\nKEYCLOAK_PORT=8\nBI_PORT=6\nOTHER_PORT=9\n"
     (machine.directory / ".env").write_text(SETTINGS + more)
 
     assert "may take 3500 MiB" in machine.examine().about("memory")
     assert "all 1 are free" in machine.examine().about("ports")
     assert "may take 4200 MiB" in machine.examine(OIDC="keycloak").about("memory")
     assert "may take 3700 MiB" in machine.examine("--minimal", OIDC="keycloak").about("memory")
+    assert "may take 4100 MiB" in machine.examine(BI="1").about("memory")
 
 
 @pytest.mark.parametrize(("arguments", "mix"), [((), OWN_MIXES[-1]), (("--minimal",), (CORE_FILE,))])

@@ -225,6 +225,12 @@ def test_the_provider_to_try_logins_with_gets_a_client_secret_and_a_visitor(secr
     assert read_credentials(secrets.directory / "keycloak-visitor", "it").username == "visitor"
 
 
+def test_superset_gets_a_database_user_and_a_key(secrets: Secrets) -> None:
+    assert secrets.run(BI="1").stdout.splitlines() == ["made postgres-superset", "made superset-key"]
+    assert SECRET.fullmatch((secrets.directory / "superset-key").read_text())
+    assert read_credentials(secrets.directory / "postgres-superset", "it").username == "superset"
+
+
 def test_the_secret_that_a_provider_has_issued_is_asked_for_and_left_as_it_is(secrets: Secrets) -> None:
     file = secrets.directory / "oidc-client"
 

@@ -92,10 +92,21 @@ def test_logins_at_a_provider_are_an_overlay_and_the_provider_to_try_them_anothe
     assert set(official) == {*SMALL, "compose.oidc.yaml", "compose.official.yaml"}
 
 
+def test_dashboards_are_an_overlay(checkout: Checkout) -> None:
+    assert checkout.arguments("--minimal", "ps", BI="1")[1] == [*SMALL, "compose.bi.yaml"]
+    assert checkout.arguments("--minimal", "ps", BI="0")[1] == SMALL
+
+
 @pytest.mark.parametrize(
-    ("variables", "problem"), [({"OIDC": "yes"}, "OIDC is 'yes'"), ({"OIDC": "1", "TLS": "0"}, "OIDC needs TLS")]
+    ("variables", "problem"),
+    [
+        ({"OIDC": "yes"}, "OIDC is 'yes'"),
+        ({"OIDC": "1", "TLS": "0"}, "OIDC needs TLS"),
+        ({"BI": "superset"}, "BI is 'superset'"),
+        ({"BI": "1", "TLS": "0"}, "BI needs TLS"),
+    ],
 )
-def test_an_unknown_kind_of_provider_or_one_without_tls_is_refused(
+def test_an_unknown_choice_or_one_that_needs_tls_is_refused(
     checkout: Checkout, variables: dict[str, str], problem: str
 ) -> None:
     outcome = checkout.run("ps", **variables)

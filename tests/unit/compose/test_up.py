@@ -90,6 +90,11 @@ def test_the_provider_to_try_logins_with_is_built_too(checkout: Checkout) -> Non
     assert "images.sh keycloak" not in checkout.up(OIDC="1")[1][-7:]
 
 
+def test_the_image_of_superset_is_built_for_dashboards_only(checkout: Checkout) -> None:
+    assert checkout.up(BI="1")[1][3:5] == ["images.sh", "images.sh superset"]
+    assert "images.sh superset" not in checkout.up()[1][-7:]
+
+
 @pytest.mark.parametrize(
     "failing", ["doctor.sh", "secrets.sh", "images.sh", "certificates.sh", "passwords.sh", "stack.sh"]
 )

@@ -54,6 +54,7 @@ READABLE = {
     "catalog": set(),
     "views": {table for table in TABLES if table.startswith(("silver.", "gold."))},
     "prometheus": set(),
+    "superset": set(),
     "unknown": set(),
     "analyst-kart": set(),
 }
@@ -94,6 +95,21 @@ def test_people_may_log_in_at_a_provider_and_services_may_not() -> None:
     names = re.compile(generate()["people"].rstrip())
 
     assert {user.name for user in RULES_OF.access.users if names.fullmatch(user.name)} == set(PEOPLE)
+
+
+def test_superset_acts_as_people_who_cannot_change_the_server_and_reads_nothing_itself() -> None:
+    (rule,) = DOCUMENT["impersonation"]
+    acting, people = re.compile(str(rule["original_user"])), re.compile(str(rule["new_user"]))
+
+    assert {user.name for user in RULES_OF.access.users if acting.fullmatch(user.name)} == {"superset"}
+    assert {user.name for user in RULES_OF.access.users if people.fullmatch(user.name)} == set(PEOPLE) - {"admin"}
+
+
+def test_those_people_may_log_in_to_superset_and_who_stops_queries_administers_it() -> None:
+    roles = json.loads(generate()["dashboard-users.json"])
+
+    assert roles.keys() == set(PEOPLE) - {"admin"}
+    assert {name for name, role in roles.items() if role == "Admin"} == {"engineer"}
 
 
 @pytest.mark.parametrize("user", READABLE)
