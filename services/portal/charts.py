@@ -153,7 +153,7 @@ def interval(low: float, value: float, high: float, end: float, title: str) -> M
     return Markup(
         '<svg class="interval" role="img" aria-label="{}" viewBox="0 0 {} {}">'
         '<rect x="{:.1f}" y="9" width="{:.1f}" height="10" rx="2"/>'
-        '<line x1="{:.1f}" x2="{:.1f}" y1="2" y2="26"/><circle cx="{:.1f}" cy="14" r="4"/></svg>'
+        '<line x1="{:.1f}" x2="{:.1f}" y1="2" y2="26"/><circle cx="{:.1f}" cy="14" r="3"/></svg>'
     ).format(title, _SPARK_WIDTH, _SPARK_HEIGHT, x(low), max(x(high) - x(low), 1), x(0), x(0), x(value))
 
 

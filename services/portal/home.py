@@ -20,7 +20,7 @@ from services.portal.templates import PortalTemplates
 _MOST_GAMES = 10
 _START = "make dev RATE=200 GAMES=5"
 # A wider interval is cut: one experiment with few players must not make all others a point.
-_WIDEST = 1.0
+_WIDEST = 0.5
 _VERDICTS: Mapping[str, tuple[str, Level]] = {
     "higher": ("higher", Level.GOOD),
     "lower": ("lower", Level.BAD),
@@ -158,7 +158,7 @@ class Home:
     def _experiments(self) -> list[ExperimentRow]:
         """Return the running experiments; none on the page of one game, whose name the results lack."""
         results = [] if self.game else self.portfolio.experiments
-        ends = [abs(each) for result in results for each in (result.low, result.high) if each is not None]
+        ends = [abs(each) for result in results for each in result.interval or ()]
         end = min(max(ends, default=0), _WIDEST)
         return [_experiment_row(result, end) for result in results]
 
@@ -217,10 +217,11 @@ def alerts_tile(overview: Overview) -> Tile:
 def _experiment_row(result: VariantResult, end: float) -> ExperimentRow:
     verdict, level = _VERDICTS.get(result.verdict, (result.verdict.replace("_", " "), Level.PLAIN))
     lift, interval, picture = "", "", Markup("")
-    if result.lift is not None and result.low is not None and result.high is not None:
-        lift, interval = f"{result.lift:+.1%}", f"{result.low:+.1%} to {result.high:+.1%}"
+    if result.interval is not None:
+        low, value, high = result.interval
+        lift, interval = f"{value:+.1%}", f"{low:+.1%} to {high:+.1%}"
         title = f"{result.experiment}, {result.variant}: lift {lift}, {interval}"
-        picture = charts.interval(result.low, result.lift, result.high, end, title)
+        picture = charts.interval(low, value, high, end, title)
     players, control = result.players
     return ExperimentRow(
         result=result,

@@ -15,6 +15,7 @@ from services.portal.settings import QueryLimits
 
 DAYS = 14
 _KEPT_SECONDS = 60.0
+_MISMATCH = "sample_ratio_mismatch"
 _LIMITS = QueryLimits(time=timedelta(seconds=60), rows=10_000)
 
 
@@ -95,6 +96,13 @@ class VariantResult:
     high: float | None
     players: tuple[int, int]
     days: int
+
+    @property
+    def interval(self) -> tuple[float, float, float] | None:
+        """The lift between the ends of its interval; None if it is unknown, or the variants are not comparable."""
+        if self.verdict == _MISMATCH or self.lift is None or self.low is None or self.high is None:
+            return None
+        return self.low, self.lift, self.high
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+from gamelake.delta.listing import table_names
+from gamelake.objects.store import Location, Store
+from gamelake.serving.experiments.tables import RESULTS as RESULTS_TABLE
+from gamelake.serving.sql.duckdb import answer
 from gamelake.serving.sql.questions import Question
+from gamelake.serving.sql.relations import Relations
 from services.portal.charts import interval
 from services.portal.figures import Level, Overview, StreamFigures
 from services.portal.home import Home, alerts_tile, freshness_tile
@@ -158,7 +166,7 @@ RESULTS = QuestionResult(
     ("game", "experiment", "variant", "metric", "verdict", "lift", "low", "high", "players", "control_players", "days"),
     (
         ("kart_rumble", "new_shop", "offer", "bookings", "higher", 0.12, 0.02, "0.22", 5_100, 4_900, 12),
-        ("kart_rumble", "new_map", EVIL, "payers", "sample_ratio_mismatch", None, None, None, 80, 20, 1),
+        ("kart_rumble", "new_map", EVIL, "payers", "sample_ratio_mismatch", 0.5, -0.5, 1.5, 80, 20, 1),
     ),
     is_cut=False,
 )
@@ -185,6 +193,50 @@ def test_a_lakehouse_without_experiments_shows_all_other_figures() -> None:
         eventually(lambda reader=reader: not reader.newest().is_loading)  # type: ignore[misc] # mypy's lambdas
 
         assert (len(reader.newest().experiments), reader.newest().problem) == (count, "")
+
+
+def result(day: date, experiment: str, role: str = "primary", **changes: object) -> dict[str, object]:
+    """A row of gold's results of experiments."""
+    row: dict[str, object] = dict.fromkeys(RESULTS_TABLE.schema.names)
+    given = {"game": "kart_rumble", "experiment": experiment, "event_date": day, "metric": "bookings", "variant": "b"}
+    figures = {"control_mean": 2.0, "lift": 0.5, "low": 0.5, "high": 1.5, "players": 10, "control_players": 20}
+    return row | given | figures | {"role": role, "verdict": "higher"} | changes
+
+
+def test_only_running_experiments_are_read_each_with_the_newest_day(tmp_path: Path) -> None:
+    today = datetime.now(UTC).date()
+    days = [today - timedelta(days=number) for number in range(40)]
+    rows = [
+        *(result(day, "running") for day in days[:3]),
+        result(days[0], "running", "guardrail"),
+        result(days[1], "begins_later_than_utc", control_mean=0.0),
+        *(result(day, "over") for day in days[30:]),
+    ]
+    table = RESULTS_TABLE
+    write_deltalake(tmp_path / table.path, pa.Table.from_pylist(rows, table.schema), partition_by=[*table.partition_by])
+    lake = Location(uri=tmp_path.as_uri())
+    relations = Relations(table_names(Store(lake)), (), ())
+
+    def run(question: Question, _limits: QueryLimits) -> QuestionResult:
+        if question.name != "running_experiments":
+            return QuestionResult((), (), is_cut=False)
+        found = answer(question.sql, relations.read_by(question.sql), lake)
+        return QuestionResult(
+            tuple(found.column_names), tuple(tuple(row.values()) for row in found.to_pylist()), is_cut=False
+        )
+
+    reader = PortfolioReader(run)
+    reader.newest()
+    eventually(lambda: not reader.newest().is_loading)
+
+    zero, running = reader.newest().experiments
+    assert (running.experiment, running.interval, running.players, running.days) == (
+        "running",
+        (0.25, 0.5, 0.75),
+        (10, 20),
+        3,
+    )
+    assert (zero.experiment, zero.interval, zero.days) == ("begins_later_than_utc", None, 1)
 
 
 def test_the_bar_of_an_interval_ends_at_the_charts_end_and_has_a_line_at_0() -> None:
