@@ -130,5 +130,6 @@ def test_any_history_in_any_order_of_arrival_gives_the_same_periods(
         (period.begins, period.paid_until, period.access_until, period.monthly if period.sale else None)
         for period in periods_of(events)
     ]
-    plain = [(*(moment.replace(tzinfo=UTC) for moment in list(row.values())[:3]), row["monthly_price"]) for row in rows]
+    moments = ("begins_at", "paid_until", "access_until")
+    plain = [(*(row[name].replace(tzinfo=UTC) for name in moments), row["monthly_price"]) for row in rows]
     assert [(*row[:3], pytest.approx(row[3])) for row in expected] == plain
