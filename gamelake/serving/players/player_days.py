@@ -1,7 +1,7 @@
 """Gold's player days: the rows that have changed since a version, and all rows at that version."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -21,6 +21,8 @@ from gamelake.serving.gold.runs import runs_of
 from gamelake.serving.players.statements import READS
 
 PLAYER_DAYS = "gold/all_player_days"
+# About 300,000 player days.
+_PART_BYTES = 4 * 2**20
 # Without a table, and in a table that an older release made.
 _COLUMNS = pa.schema(
     [
@@ -50,6 +52,25 @@ class ChangedFiles:
 
     came: Sequence[FileEntry]
     went: Sequence[FileEntry]
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(file.size for file in (*self.came, *self.went))
+
+    def parts(self) -> "Iterator[ChangedFiles]":
+        """Split added files into parts that fit in the engine's memory; files that replace others stay together."""
+        if self.went:
+            yield self
+            return
+        part: list[FileEntry] = []
+        for file in self.came:
+            if part and sum(each.size for each in part) + file.size > _PART_BYTES:
+                yield ChangedFiles(part, ())
+                part = []
+            part.append(file)
+        if part:
+            yield ChangedFiles(part, ())
 
 
 @dataclass(slots=True)

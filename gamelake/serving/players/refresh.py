@@ -47,6 +47,8 @@ log = event_logger(__name__)
 
 _ATTEMPTS = 10
 _EPOCH = date(1970, 1, 1)
+# More files are not compared: everything is computed again, which takes less memory.
+_MOST_COMPARED_BYTES = 32 * 2**20
 _INTENT = "_gamelake/segments/intent"
 _GAMES = "SELECT DISTINCT game_name FROM (SELECT game_name FROM came UNION ALL SELECT game_name FROM went)"
 
@@ -219,12 +221,12 @@ class SegmentRefresh:
 
     def _take_changes(self, sql: Engine) -> None:
         changes = self._days.advance()
-        if changes is None:
+        if changes is None or (changes.went and changes.bytes > _MOST_COMPARED_BYTES):
             self._forget()
             changes = self._days.begin()
-        self._days.give(sql, "came", changes.came)
-        self._days.give(sql, "went", changes.went)
-        if changes.came or changes.went:
+        for part in changes.parts():
+            self._days.give(sql, "came", part.came)
+            self._days.give(sql, "went", part.went)
             self._apply(sql, names_of(sql.table(_GAMES)), self._broken)
         if self._broken and time.monotonic() >= self._next_rebuild:
             self._next_rebuild = time.monotonic() + self.rebuild_seconds
