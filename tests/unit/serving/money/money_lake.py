@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -23,7 +24,7 @@ from tests.answers.play import Event
 CONTRACT = load_gold(Path("contracts/games.yaml"))
 VIEWS = load_views(Path("sql/views"), Path("contracts/games.yaml"))
 TABLES = ("money_daily", "all_orders", "all_subscription_periods")
-Row = dict[str, object]
+Row = dict[str, Any]
 
 
 def merged(name: str, parts: Sequence[Sequence[Event]]) -> pa.Table:
