@@ -25,11 +25,11 @@ from gamelake.observability.lineage.emitter import Emitter, lineage_emitter
 from gamelake.observability.lineage.flow import RunKind
 from gamelake.observability.lineage.gold import GoldLineage
 from gamelake.observability.lineage.job_flows import kpi_flows
-from gamelake.observability.metrics import gold as telemetry
+from gamelake.observability.metrics.serving import gold as telemetry
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
-from gamelake.observability.metrics.experiments import ExperimentTelemetry
-from gamelake.observability.metrics.kpis import KpiTelemetry
-from gamelake.observability.metrics.segments import SegmentTelemetry
+from gamelake.observability.metrics.serving.experiments import ExperimentTelemetry
+from gamelake.observability.metrics.serving.kpis import KpiTelemetry
+from gamelake.observability.metrics.serving.segments import SegmentTelemetry
 from gamelake.program import FAILED, OK, run, stop_event
 from gamelake.serving.experiments.keeper import ExperimentKeeper
 from gamelake.serving.gold.contract import load_gold

@@ -9,7 +9,7 @@ from functools import partial
 
 from gamelake.observability.lineage.job_flows import flow
 from gamelake.observability.live_ops import LiveOpsReporter
-from gamelake.observability.metrics.live_ops import LiveOpsTelemetry
+from gamelake.observability.metrics.serving.live_ops import LiveOpsTelemetry
 from gamelake.observability.stream_job import OpenJob, StreamJob, run_program
 from gamelake.program import run
 from gamelake.serving.live_ops.plan import StatePlan

@@ -14,7 +14,7 @@ from gamelake.delta.log.codec import live_files
 from gamelake.delta.tables import open_table
 from gamelake.model.observers import harmless
 from gamelake.objects.store import Store
-from gamelake.observability.metrics.experiments import ExperimentTelemetry
+from gamelake.observability.metrics.serving.experiments import ExperimentTelemetry
 from gamelake.scans.datasets import dataset
 from gamelake.serving.experiments.refresh import ExperimentsRefreshed
 from gamelake.serving.experiments.tables import RESULTS

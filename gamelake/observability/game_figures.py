@@ -13,7 +13,7 @@ from gamelake.delta.tables import open_table
 from gamelake.model.naming import game_of
 from gamelake.model.observers import harmless
 from gamelake.objects.store import Store
-from gamelake.observability.metrics.kpis import KpiFigure, KpiMetric, KpiTelemetry
+from gamelake.observability.metrics.serving.kpis import KpiFigure, KpiMetric, KpiTelemetry
 from gamelake.scans.datasets import dataset
 from gamelake.scans.sql_engine import engine
 from gamelake.serving.gold.definition import PARTITION

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from gamelake.contract.time_zones import Zones
 from gamelake.model.observers import harmless
-from gamelake.observability.metrics.kpis import KpiFigure, KpiMetric, KpiTelemetry
+from gamelake.observability.metrics.serving.kpis import KpiFigure, KpiMetric, KpiTelemetry
 from gamelake.serving.gold.history import TablePosition
 from gamelake.serving.kpis import tables as kpi
 from gamelake.serving.kpis.cohorts import rows_of_day

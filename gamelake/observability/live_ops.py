@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from gamelake.observability.metrics.live_ops import JudgedFigures, LiveOpsTelemetry
+from gamelake.observability.metrics.serving.live_ops import JudgedFigures, LiveOpsTelemetry
 from gamelake.serving.live_ops.signals.detector import Detector
 from gamelake.serving.live_ops.signals.signals import SignalKind
 from gamelake.serving.live_ops.signals.watching import Judgement

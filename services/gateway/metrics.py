@@ -40,7 +40,7 @@ class Action(StrEnum):
     EXPORTED = "exported"
 
 
-class Result(StrEnum):
+class EvaluationResult(StrEnum):
     """The result of an evaluation of a flag, or why a request has none."""
 
     SPLIT = "split"
@@ -59,7 +59,7 @@ def initialize(games: Iterable[str], memory_budget: int) -> None:
         _over_memory.labels(game)
         for action in Action:
             _player_requests.labels(game, action.value)
-        for result in Result:
+        for result in EvaluationResult:
             _evaluations.labels(game, result.value)
     _budget.set(memory_budget)
 
@@ -97,7 +97,7 @@ def count_player_request(game: str, action: Action) -> None:
     _player_requests.labels(game, action.value).inc()
 
 
-def count_evaluations(game: str, results: Mapping[Result, int]) -> None:
+def count_evaluations(game: str, results: Mapping[EvaluationResult, int]) -> None:
     """Count evaluations of flags."""
     for result, number in results.items():
         _evaluations.labels(game, result.value).inc(number)

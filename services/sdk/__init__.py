@@ -10,7 +10,7 @@ from .client import Client
 from .errors import BufferFileError, BufferFullError, ClosedError, ExperimentFileError, SdkError
 from .experiment_file import ExperimentFile
 from .experiments import Experiment
-from .flags import Flags, Player
+from .flags import Flags, FlagPlayer
 from .options import Backoff, BatchLimits, BufferLimits, Compression, Options, Overflow
 from .transport import Credentials, HttpTransport, Reply, Transport, UnreachableError
 
@@ -35,7 +35,7 @@ __all__ = [
     "HttpTransport",
     "Options",
     "Overflow",
-    "Player",
+    "FlagPlayer",
     "Refusal",
     "Rejection",
     "Reply",

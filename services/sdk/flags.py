@@ -27,7 +27,7 @@ _BACKOFF = Backoff()
 
 
 @dataclass(frozen=True, slots=True)
-class Player:
+class FlagPlayer:
     """The player who plays.
 
     Attributes:
@@ -55,7 +55,7 @@ class Flags:
         self,
         transport: Transport,
         credentials: Credentials,
-        player: Player,
+        player: FlagPlayer,
         fallback: ExperimentFile | None = None,
         interval: timedelta = _INTERVAL,
         device_clock: DeviceClock = time.time,
@@ -77,7 +77,7 @@ class Flags:
 
     @classmethod
     def connect(
-        cls, url: str, credentials: Credentials, player: Player, fallback: ExperimentFile | None = None
+        cls, url: str, credentials: Credentials, player: FlagPlayer, fallback: ExperimentFile | None = None
     ) -> Self:
         """Start to ask the gateway at a URL, which need not be reachable yet.
 

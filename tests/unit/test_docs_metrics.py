@@ -13,12 +13,13 @@ from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 from gamelake.observability.metrics.container import ContainerMemoryCollector
 from gamelake.observability.metrics.declared import MetricDeclaration, declarations, metrics_file
 from gamelake.observability.metrics.endpoint import CertificateExpiryCollector, Heartbeat
-from gamelake.observability.metrics.experiments import ExperimentTelemetry
+from gamelake.observability.metrics.serving.experiments import ExperimentTelemetry
 from gamelake.observability.metrics.files import FilesTelemetry
-from gamelake.observability.metrics.gold import GoldTelemetry
+from gamelake.observability.metrics.serving.gold import GoldTelemetry
 from gamelake.observability.metrics.instruments import Instruments
-from gamelake.observability.metrics.kpis import KpiTelemetry
-from gamelake.observability.metrics.live_ops import LiveOpsTelemetry
+from gamelake.observability.metrics.serving.kpis import KpiTelemetry
+from gamelake.observability.metrics.serving.segments import SegmentTelemetry
+from gamelake.observability.metrics.serving.live_ops import LiveOpsTelemetry
 from gamelake.observability.metrics.maintenance import MaintenanceTelemetry
 from services.audit.metrics import AuditMetrics
 from services.catalog.metrics import CatalogMetrics
@@ -45,6 +46,7 @@ EXPOSED: dict[str, Callable[[CollectorRegistry], object]] = {
         GoldTelemetry(registry, NO_HEARTBEAT),
         KpiTelemetry(registry),
         ExperimentTelemetry(registry).show(["new_shop"], []),
+        SegmentTelemetry(registry),
     ),
     "live-ops": lambda registry: LiveOpsTelemetry("q", registry),
     "maintenance": lambda registry: MaintenanceTelemetry(registry, NO_HEARTBEAT),

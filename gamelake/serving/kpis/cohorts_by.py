@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from gamelake.contract.time_zones import TimeZone
-from gamelake.model.arrays import Flags
+from gamelake.model.arrays import Days, Flags
 from gamelake.scans.sql_engine import Engine
 from gamelake.serving.kpis.days import CALENDAR, calendar
 from gamelake.serving.kpis.game_files import GameFiles
@@ -92,7 +92,7 @@ class _Cohort:
     cuts: Sequence[BitMap]
     first_cut: int
     buyers: Numbers
-    cuts_of_buyers: npt.NDArray[np.int32]
+    cuts_of_buyers: Days
 
     @property
     def is_own(self) -> bool:
@@ -303,8 +303,8 @@ def _before(rows: pa.Table, firsts: Mapping[date, date]) -> Flags:
     return flags
 
 
-def _ordinals(rows: pa.Table, name: str) -> npt.NDArray[np.int32]:
-    found: npt.NDArray[np.int32] = rows.column(name).cast(pa.int32()).to_numpy()
+def _ordinals(rows: pa.Table, name: str) -> Days:
+    found: Days = rows.column(name).cast(pa.int32()).to_numpy()
     return found
 
 

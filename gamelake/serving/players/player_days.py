@@ -87,7 +87,7 @@ class PlayerDays:
     _handle: DeltaTable | None = field(default=None)
 
     def begin(self) -> ChangedFiles:
-        """Go to the newest version; return all its files as added files."""
+        """Open the newest version, and return all its files as added files."""
         self.position = self._handle = None
         try:
             handle = open_table(self.store.location, PLAYER_DAYS)
@@ -98,7 +98,7 @@ class PlayerDays:
         return ChangedFiles(live_files(handle), ())
 
     def advance(self) -> ChangedFiles | None:
-        """Go to the newest version; return the changes since the position, None if they can't be followed."""
+        """Open the newest version, and return the changes since the position; None if the log can't name them."""
         changes = None if self.position is None else changes_since(self.store, PLAYER_DAYS, self.position)
         if changes is None:
             return None

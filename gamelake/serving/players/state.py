@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gamelake.model.arrays import Flags, Ints
+from gamelake.model.arrays import Days, Flags, Ints
 from gamelake.serving.kpis.numbers import Numbers
 from gamelake.serving.players.statements import SUMS, TEXTS, TRAITS, WINDOWS, Trait
 from gamelake.serving.players.tables import MONTH, PLAYER_COLUMNS
 
-Days = npt.NDArray[np.int32]
 _NO_DAY, _NO_TEXT, _NO_KEY = np.int32(-(2**31)), np.int32(-1), np.int64(-1)
 _EMPTY = {
     "key": _NO_KEY,

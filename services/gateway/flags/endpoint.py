@@ -103,15 +103,15 @@ class FlagsEndpoint:
             context = context_of(body)
             evaluations = self._all(key.game, context) if flag is None else [self._one(key.game, flag, context)]
         except RateLimitedError:
-            metrics.count_evaluations(key.game, {metrics.Result.THROTTLED: 1})
+            metrics.count_evaluations(key.game, {metrics.EvaluationResult.THROTTLED: 1})
             raise
         except FlagNotFoundError:
-            metrics.count_evaluations(key.game, {metrics.Result.NOT_FOUND: 1})
+            metrics.count_evaluations(key.game, {metrics.EvaluationResult.NOT_FOUND: 1})
             raise
         except EvaluationError:
-            metrics.count_evaluations(key.game, {metrics.Result.INVALID: 1})
+            metrics.count_evaluations(key.game, {metrics.EvaluationResult.INVALID: 1})
             raise
-        metrics.count_evaluations(key.game, Counter(metrics.Result(each.reason.lower()) for each in evaluations))
+        metrics.count_evaluations(key.game, Counter(metrics.EvaluationResult(each.reason.lower()) for each in evaluations))
         if flag is not None:
             return Response(HTTPStatus.OK, [("content-type", _JSON)], answer(evaluations[0]))
         return _bulk_response(answers(evaluations), known)

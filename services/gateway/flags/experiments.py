@@ -22,7 +22,7 @@ from services.sdk.experiments import Experiment
 log = event_logger(__name__)
 
 
-class Reason(StrEnum):
+class FlagReason(StrEnum):
     """Why a flag has its value, in OpenFeature's words."""
 
     SPLIT = "SPLIT"
@@ -42,7 +42,7 @@ class Evaluation:
 
     key: str
     variant: str
-    reason: Reason
+    reason: FlagReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class Flag:
             now: in seconds since 1970.
         """
         if not self.spec.is_running(self.zone.day(datetime.fromtimestamp(now, UTC))):
-            return Evaluation(self.spec.name, self.spec.control, Reason.DISABLED)
+            return Evaluation(self.spec.name, self.spec.control, FlagReason.DISABLED)
         variant = self.assignment.variant_of(player, attributes)
         if variant is None:
-            return Evaluation(self.spec.name, self.spec.control, Reason.DEFAULT)
-        return Evaluation(self.spec.name, variant, Reason.SPLIT)
+            return Evaluation(self.spec.name, self.spec.control, FlagReason.DEFAULT)
+        return Evaluation(self.spec.name, variant, FlagReason.SPLIT)
 
 
 _Flags = Mapping[str, Mapping[str, Flag]]

@@ -11,7 +11,7 @@ from http import HTTPStatus
 import msgspec
 
 from services.gateway.errors import RefusedError
-from services.gateway.flags.experiments import Evaluation, Reason
+from services.gateway.flags.experiments import Evaluation, FlagReason
 
 _ATTRIBUTES = ("platform", "country", "app_version")
 
@@ -73,7 +73,7 @@ class _Answer(msgspec.Struct, frozen=True):
     key: str
     value: str
     variant: str
-    reason: Reason
+    reason: FlagReason
     metadata: dict[str, bool]
 
 
@@ -139,7 +139,7 @@ def answers(evaluations: Sequence[Evaluation]) -> bytes:
 
 def _answer(evaluation: Evaluation) -> _Answer:
     # Only a player who is in the experiment causes an exposure.
-    metadata = {"exposure": True} if evaluation.reason is Reason.SPLIT else {}
+    metadata = {"exposure": True} if evaluation.reason is FlagReason.SPLIT else {}
     return _Answer(evaluation.key, evaluation.variant, evaluation.variant, evaluation.reason, metadata)
 
 

@@ -17,7 +17,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.gold import FAILED, GoldTelemetry, RefreshFigures
+from gamelake.observability.metrics.serving.gold import FAILED, GoldTelemetry, RefreshFigures
 from services.audit.metrics import AuditMetrics
 from services.catalog.metrics import CatalogMetrics
 from services.delivery.metrics import DeliveryMetrics

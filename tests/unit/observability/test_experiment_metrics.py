@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gamelake.observability.experiments import ExperimentReporter
-from gamelake.observability.metrics.experiments import ExperimentTelemetry
+from gamelake.observability.metrics.serving.experiments import ExperimentTelemetry
 from gamelake.serving.experiments.refresh import ExperimentsRefreshed
 from tests.unit.serving.experiments.experiment_lake import (
     CONTROL,

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from gamelake.model.naming import game_table
 from gamelake.objects.store import Location, Store
 from gamelake.observability.game_figures import GameFiguresReporter
-from gamelake.observability.metrics.kpis import KpiTelemetry
+from gamelake.observability.metrics.serving.kpis import KpiTelemetry
 from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.runner import GoldTables, attempt
 from tests.unit.properties import examples

@@ -223,7 +223,7 @@ def test_every_table_of_all_games_in_the_code_is_in_the_contract() -> None:
         PLAYER_STATE: ROW_SCHEMA,
         MINUTES: MINUTES_SCHEMA,
         SIGNALS: SIGNALS_SCHEMA,
-        **{table.path: table.schema for table in (*KPI_TABLES, RESULTS, STATISTICS, exposure_table({}))},
+        **{table.path: table.schema for table in (*KPI_TABLES, RESULTS, SEGMENTS, STATISTICS, exposure_table({}))},
     }
     columns = {"game", "game_name"}
     found = {path.replace("/", "."): (columns & set(schema.names)).pop() for path, schema in schemas.items()}

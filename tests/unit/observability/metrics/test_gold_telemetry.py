@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gamelake.observability.metrics.endpoint import Heartbeat
-from gamelake.observability.metrics.gold import FAILED, HELD, GoldTelemetry, RefreshFigures
+from gamelake.observability.metrics.serving.gold import FAILED, HELD, GoldTelemetry, RefreshFigures
 
 TABLE = "gold/archery_player_agg"
 

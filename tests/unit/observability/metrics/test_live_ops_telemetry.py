@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from gamelake.observability.metrics.live_ops import JudgedFigures, LiveOpsTelemetry
+from gamelake.observability.metrics.serving.live_ops import JudgedFigures, LiveOpsTelemetry
 
 GAME = {"query": "live_ops", "game": "archery_duel"}
 

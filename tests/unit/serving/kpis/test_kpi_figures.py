@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gamelake.observability.kpis import KpiReporter, newest_figures
-from gamelake.observability.metrics.kpis import KpiTelemetry
+from gamelake.observability.metrics.serving.kpis import KpiTelemetry
 from gamelake.serving.kpis.refresh import KpisRefreshed
 from tests.support.silver_events import BEGINNING, Event, Silver
 from tests.unit.serving.kpis.kpi_lake import KpiLake

@@ -9,13 +9,13 @@ from email.utils import format_datetime
 
 import pytest
 
-from services.sdk import ExperimentFile, Flags, Player, Reply, UnreachableError
+from services.sdk import ExperimentFile, Flags, FlagPlayer, Reply, UnreachableError
 from services.sdk.experiment_file import DatedExperiment
 from services.sdk.experiments import Experiment
 from tests.support.eventually import eventually
 from tests.unit.sdk.fake_gateway import CREDENTIALS
 
-PLAYER = Player("player-1", {"platform": "ios"})
+PLAYER = FlagPlayer("player-1", {"platform": "ios"})
 NOW = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
 SHOP = Experiment("shop", "shop", 10_000, [("control", 5_000), ("offer", 5_000)], {})
 FILE = ExperimentFile("kart_rumble", int(NOW) + 60, {"shop": DatedExperiment(SHOP, 0, int(NOW) + 60)})

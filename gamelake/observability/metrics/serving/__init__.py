@@ -1,0 +1,1 @@
+"""Metrics of serving: of gold, of what derives from it, and of live operations."""
