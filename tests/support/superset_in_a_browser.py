@@ -19,8 +19,8 @@ def log_in(page: Page, url: str, user: str, password: str) -> bool:
     page.goto(f"{url}/login/")
     page.fill("input[name=username], [data-test=username-input]", user)
     page.fill("input[name=password], [data-test=password-input]", password)
-    page.click("[data-test=login-button], button[type=submit]")
-    page.wait_for_load_state("networkidle")
+    with page.expect_navigation(wait_until="networkidle"):
+        page.click("[data-test=login-button], button[type=submit]")
     return "/login" not in page.url
 
 
@@ -29,6 +29,8 @@ def shown_by(page: Page, url: str, slug: str) -> dict[str, Any]:
     page.goto(f"{url}/superset/dashboard/{slug}/")
     page.wait_for_selector("[data-test=dashboard-header-container], [data-test=editable-title]")
     page.wait_for_selector("[data-test=chart-container], .chart-container")
+    # The first value of a filter asks again.
+    page.wait_for_load_state("networkidle")
     page.wait_for_function(f"() => document.querySelectorAll('{_LOADING}').length === 0")
     charts = {}
     for holder in page.query_selector_all("[data-test-chart-name]"):
@@ -44,12 +46,16 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         context = browser.new_context(ignore_https_errors=True, viewport={"width": 1600, "height": 2400})
         hosts: set[str] = set()
+        failed: set[str] = set()
         page = context.new_page()
         page.set_default_timeout(MILLISECONDS)
-        page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
+        page.on("requestfinished", lambda request: hosts.add(request.url.split("/")[2]))
+        page.on(
+            "requestfailed", lambda request: None if request.failure == "csp" else failed.add(request.url.split("/")[2])
+        )
         if log_in(page, url, user, password):
             pages = {slug: shown_by(page, url, slug) for slug in slugs}
-            result: dict[str, Any] = {"pages": pages, "hosts": sorted(hosts)}
+            result: dict[str, Any] = {"pages": pages, "hosts": sorted(hosts | failed)}
         else:
             result = {"refused": True}
         browser.close()

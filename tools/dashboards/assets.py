@@ -236,6 +236,7 @@ def _filter(page: SupersetDashboard, title: str, table: str, column: str) -> Doc
         "name": title,
         "type": "NATIVE_FILTER",
         "filterType": "filter_select",
+        **({"requiredFirst": {"defaultToFirstItem": True}} if page.first_value else {}),
         "targets": [{"datasetUuid": _id(f"dataset/{table}"), "column": {"name": column}}],
         "controlValues": {
             "multiSelect": not page.first_value,

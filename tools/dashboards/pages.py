@@ -67,11 +67,11 @@ DATASETS: Mapping[str, Wanted] = {
         {"arrived": "events", "late": "late_events"},
         (
             Figure("late_share", "Late", "CAST(sum(late) AS double) / nullif(sum(arrived), 0)", ".2%"),
-            Figure("newest_hour", "Newest hour", "max(hour)", "smart_date"),
+            Figure("newest_hour", "Newest hour", "max(hour) FILTER (WHERE hour <= current_timestamp)", "smart_date"),
             Figure(
                 "minutes_old",
                 "Minutes since its beginning",
-                "date_diff('minute', max(hour), current_timestamp)",
+                "date_diff('minute', max(hour) FILTER (WHERE hour <= current_timestamp), current_timestamp)",
                 ",d",
             ),
         ),
