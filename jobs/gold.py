@@ -25,8 +25,8 @@ from gamelake.observability.lineage.emitter import Emitter, lineage_emitter
 from gamelake.observability.lineage.flow import RunKind
 from gamelake.observability.lineage.gold import GoldLineage
 from gamelake.observability.lineage.job_flows import kpi_flows
-from gamelake.observability.metrics.serving import gold as telemetry
 from gamelake.observability.metrics.endpoint import Heartbeat, registry_of_process, served
+from gamelake.observability.metrics.serving import gold as telemetry
 from gamelake.observability.metrics.serving.experiments import ExperimentTelemetry
 from gamelake.observability.metrics.serving.kpis import KpiTelemetry
 from gamelake.observability.metrics.serving.segments import SegmentTelemetry
@@ -166,7 +166,7 @@ class KpiKeeper:
 
 @dataclass(frozen=True, slots=True)
 class GoldJobTelemetry:
-    """The metrics of the gold tables, and of what derives from them."""
+    """The metrics of the gold tables, the KPIs, the segments and the experiments."""
 
     gold: telemetry.GoldTelemetry
     kpis: KpiTelemetry
@@ -176,7 +176,7 @@ class GoldJobTelemetry:
 
 @contextmanager
 def observing(options: TelemetryOptions) -> Iterator[GoldJobTelemetry]:
-    """Serve the metrics of the gold tables and of all that derives from them until the end of the block."""
+    """Serve the metrics of the gold tables, the KPIs, the segments and the experiments until the end of the block."""
     registry = registry_of_process()
     with served(registry, options):
         gold = telemetry.GoldTelemetry(registry, Heartbeat(options.heartbeat_file))

@@ -10,7 +10,7 @@ from .client import Client
 from .errors import BufferFileError, BufferFullError, ClosedError, ExperimentFileError, SdkError
 from .experiment_file import ExperimentFile
 from .experiments import Experiment
-from .flags import Flags, FlagPlayer
+from .flags import FlagPlayer, Flags
 from .options import Backoff, BatchLimits, BufferLimits, Compression, Options, Overflow
 from .transport import Credentials, HttpTransport, Reply, Transport, UnreachableError
 
@@ -31,11 +31,11 @@ __all__ = [
     "Experiment",
     "ExperimentFile",
     "ExperimentFileError",
+    "FlagPlayer",
     "Flags",
     "HttpTransport",
     "Options",
     "Overflow",
-    "FlagPlayer",
     "Refusal",
     "Rejection",
     "Reply",

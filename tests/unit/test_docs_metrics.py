@@ -13,14 +13,14 @@ from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 from gamelake.observability.metrics.container import ContainerMemoryCollector
 from gamelake.observability.metrics.declared import MetricDeclaration, declarations, metrics_file
 from gamelake.observability.metrics.endpoint import CertificateExpiryCollector, Heartbeat
-from gamelake.observability.metrics.serving.experiments import ExperimentTelemetry
 from gamelake.observability.metrics.files import FilesTelemetry
-from gamelake.observability.metrics.serving.gold import GoldTelemetry
 from gamelake.observability.metrics.instruments import Instruments
-from gamelake.observability.metrics.serving.kpis import KpiTelemetry
-from gamelake.observability.metrics.serving.segments import SegmentTelemetry
-from gamelake.observability.metrics.serving.live_ops import LiveOpsTelemetry
 from gamelake.observability.metrics.maintenance import MaintenanceTelemetry
+from gamelake.observability.metrics.serving.experiments import ExperimentTelemetry
+from gamelake.observability.metrics.serving.gold import GoldTelemetry
+from gamelake.observability.metrics.serving.kpis import KpiTelemetry
+from gamelake.observability.metrics.serving.live_ops import LiveOpsTelemetry
+from gamelake.observability.metrics.serving.segments import SegmentTelemetry
 from services.audit.metrics import AuditMetrics
 from services.catalog.metrics import CatalogMetrics
 from services.delivery.metrics import DeliveryMetrics

@@ -24,7 +24,7 @@ _RELEASES_PER_RUN = 4.0
 _PURCHASE, _AD, _ERROR = 0.02, 0.09, 0.10
 _REFUND = 0.01
 _FAILED = 0.3
-# One player in so many subscribes, and has an event of the subscription at every so many steps of a session.
+# One of this many players subscribes, and has an event of the subscription once in this many steps of a session.
 _PLAYERS_PER_SUBSCRIBER, _SUBSCRIPTION_STEPS = 50, 4
 _SUBSCRIPTION = len(reference_data.PRODUCTS) - 1
 

@@ -29,8 +29,8 @@ def with_changes(former: BitMap, computed: Numbers, matching: Numbers) -> BitMap
 def moved(former: Members, present: Members) -> BitMap:
     """Return the players who are in other segments than before."""
     names = former.keys() | present.keys()
-    nobody = BitMap()
-    return BitMap.union(nobody, *(former.get(name, nobody) ^ present.get(name, nobody) for name in names))
+    empty = BitMap()
+    return BitMap.union(empty, *(former.get(name, empty) ^ present.get(name, empty) for name in names))
 
 
 def segments_of(players: Numbers, members: Members) -> pa.Array:
@@ -56,6 +56,10 @@ def only(members: Members, names: Iterable[str]) -> dict[str, BitMap]:
 
 
 def read_members(rows: pa.Table) -> dict[str, BitMap]:
-    """Read the members of a game's segments from rows of the table of segments."""
+    """Read the members of a game's segments.
+
+    Args:
+        rows: rows of the table of segments of one game, in any order.
+    """
     sets: Sequence[bytes] = rows.column("members").to_pylist()
     return dict(zip(rows.column("segment").to_pylist(), map(BitMap.deserialize, sets), strict=True))

@@ -90,6 +90,10 @@ class SegmentPublisher:
     def forget(self, title: str, gamer_ids: pa.Array) -> None:
         """Publish tombstones of players of a game who have no events any longer.
 
+        Args:
+            title: the game's title.
+            gamer_ids: string, the players' pseudonyms.
+
         Raises:
             KafkaUnavailableError: Kafka did not acknowledge all of them.
         """

@@ -73,10 +73,10 @@ class MovesPublisher(Protocol):
     """Publishes the present segments of players."""
 
     def publish(self, title: str, gamer_ids: pa.Array, segments: pa.Array) -> None:
-        """Publish the segments of players of a game, and return after Kafka has acknowledged them."""
+        """Publish the segments (list<string>) of players (string, pseudonyms), and return after Kafka has acknowledged them."""
 
     def forget(self, title: str, gamer_ids: pa.Array) -> None:
-        """Publish tombstones of players of a game who have no events any longer."""
+        """Publish tombstones of players (string, pseudonyms) who have no events any longer."""
 
     def follow_erasures(self) -> None:
         """Publish tombstones of the players who were erased since the last call."""
@@ -86,10 +86,10 @@ class NoPublisher:
     """Publishes nothing, where there is no Kafka."""
 
     def publish(self, title: str, gamer_ids: pa.Array, segments: pa.Array) -> None:
-        """Do nothing."""
+        """Accept string and list<string>, and do nothing."""
 
     def forget(self, title: str, gamer_ids: pa.Array) -> None:
-        """Do nothing."""
+        """Accept string, and do nothing."""
 
     def follow_erasures(self) -> None:
         """Do nothing."""
@@ -373,7 +373,7 @@ class SegmentRefresh:
         return self._states[title]
 
     def gamer_ids(self, game: str, numbers: Numbers, pending: "_Pending") -> pa.Array:
-        """Return the pseudonyms of players, null for those who have none any longer."""
+        """Return the pseudonyms of players (string, in the order of `numbers`), null for those who have none any longer."""
         known = [piece.filter(pc.is_in(piece.column("number"), pa.array(numbers))) for piece in pending.names]
         missing = np.setdiff1d(numbers, merged([each.column("number").to_numpy() for each in known]))
         if len(missing):

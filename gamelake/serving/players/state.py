@@ -73,7 +73,11 @@ class GameState:
         return np.flatnonzero(np.isin(self._columns["key"], keys)).astype(np.uint32)
 
     def remove(self, numbers: Numbers) -> None:
-        """Forget players."""
+        """Forget players.
+
+        Args:
+            numbers: uint32, their numbers.
+        """
         for name, empty in _EMPTY.items():
             self._columns[name][numbers] = empty
 
@@ -217,6 +221,6 @@ def merged(sets: Sequence[Numbers]) -> Numbers:
 
 
 def as_days(days: Mapping[str, int]) -> pa.Table:
-    """Return the day of each game as the relation `clock`: game_name, today."""
+    """Return the relation `clock`, in the order of `days`: game_name (string), today (date32)."""
     today = pa.array(days.values(), pa.int32()).cast(pa.date32())
     return pa.table({"game_name": pa.array(days, pa.string()), "today": today})

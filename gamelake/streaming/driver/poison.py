@@ -161,7 +161,11 @@ class PoisonAvoidingDecider(Generic[Plan]):
             GamelakeError: the batch fails for a reason other than its content.
             Exception: the batch fails although each of its records can be processed alone.
         """
-        decision = self._decide(records, planned, plan)
+        if planned.records:
+            decision = self._decide(records, planned, plan)
+        else:
+            # No record can be the cause of a failure.
+            decision = self._decider.decide(records, planned, plan)
         self._failures.clear()
         return decision
 
@@ -224,7 +228,7 @@ class PoisonAvoidingDecider(Generic[Plan]):
         # If a task fails even with the first record undecoded, the records are not the cause.
         firsts = [PartitionRange(each.partition, each.start, each.start + 1) for each in planned.ranges[:1]]
         problems = [problem_of(each, self._as_skipped(each, "")) for each in firsts]
-        if not problems or any(problems):
+        if any(problems):
             raise cause or PoisonError(f"tasks fail without decoding any record: {', '.join(problems)}")
         found = 0
         for each, problem in poisonous(planned.ranges, problem_of):

@@ -111,7 +111,9 @@ class FlagsEndpoint:
         except EvaluationError:
             metrics.count_evaluations(key.game, {metrics.EvaluationResult.INVALID: 1})
             raise
-        metrics.count_evaluations(key.game, Counter(metrics.EvaluationResult(each.reason.lower()) for each in evaluations))
+        metrics.count_evaluations(
+            key.game, Counter(metrics.EvaluationResult(each.reason.lower()) for each in evaluations)
+        )
         if flag is not None:
             return Response(HTTPStatus.OK, [("content-type", _JSON)], answer(evaluations[0]))
         return _bulk_response(answers(evaluations), known)

@@ -24,6 +24,7 @@ from gamelake.serving.live_ops.signals.watch_tables import MINUTES, MINUTES_SCHE
 from gamelake.serving.live_ops.states.player_table import PLAYER_STATE, ROW_SCHEMA
 from gamelake.serving.money.acquisition_cost import TABLE as ACQUISITION_COST_TABLE
 from gamelake.serving.money.store_reports import TABLE as STORE_SALES_TABLE
+from gamelake.serving.players.tables import SEGMENTS
 from gamelake.serving.sql.dialects import names_in
 from gamelake.serving.sql.views import load_views
 from services.provision.access import ACCESS, GAMES, RULES, SETTINGS, VIEWS, AccessRules, generate, mask

@@ -9,7 +9,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from services.sdk import ExperimentFile, Flags, FlagPlayer, Reply, UnreachableError
+from services.sdk import ExperimentFile, FlagPlayer, Flags, Reply, UnreachableError
 from services.sdk.experiment_file import DatedExperiment
 from services.sdk.experiments import Experiment
 from tests.support.eventually import eventually

@@ -231,6 +231,18 @@ def test_a_batch_without_records_that_fails_raises_its_own_error(
         avoiding(lakehouse)(RecordsInProcess([]))
 
 
+def test_a_batch_without_records_that_failed_often_succeeds_once_its_tasks_run(
+    lakehouse: TaskLakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(RecordsInProcess, "reports", failing(OSError("no Spark worker")))
+        for _ in range(4):
+            with pytest.raises(OSError, match="no Spark worker"):
+                avoiding(lakehouse)(RecordsInProcess([]))
+
+    assert avoiding(lakehouse)(RecordsInProcess([])).records == 0
+
+
 def test_what_an_operator_skips_is_a_dead_letter_undecoded(lakehouse: TaskLakehouse) -> None:
     skipped = SkippedRecordsOfStream(lakehouse.store, "ingest")
     for topic_id, first in ((TOPIC_ID, 10), ("another", 20)):

@@ -1,1 +1,1 @@
-"""Metrics of serving: of gold, of what derives from it, and of live operations."""
+"""Metrics of serving: gold, the KPIs, segments and experiments, and live operations."""
