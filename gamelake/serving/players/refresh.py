@@ -73,7 +73,7 @@ class MovesPublisher(Protocol):
     """Publishes the present segments of players."""
 
     def publish(self, title: str, gamer_ids: pa.Array, segments: pa.Array) -> None:
-        """Publish the segments (list<string>) of players (string, pseudonyms), and return after Kafka has acknowledged them."""
+        """Publish the segments (list<string>) of players (string, pseudonyms); return once Kafka has them."""
 
     def forget(self, title: str, gamer_ids: pa.Array) -> None:
         """Publish tombstones of players (string, pseudonyms) who have no events any longer."""
@@ -373,7 +373,7 @@ class SegmentRefresh:
         return self._states[title]
 
     def gamer_ids(self, game: str, numbers: Numbers, pending: "_Pending") -> pa.Array:
-        """Return the pseudonyms of players (string, in the order of `numbers`), null for those who have none any longer."""
+        """Return the pseudonyms of players: string, in the order of `numbers`, null for those who are gone."""
         known = [piece.filter(pc.is_in(piece.column("number"), pa.array(numbers))) for piece in pending.names]
         missing = np.setdiff1d(numbers, merged([each.column("number").to_numpy() for each in known]))
         if len(missing):
