@@ -41,7 +41,7 @@ _KEYS = ("game_name", "source")
 # A cost of a day and campaign beyond this is a mistake of units.
 _MOST = Decimal(10**12)
 _PLACES = Decimal("0.000001")
-_CURRENCY_LETTERS, _COUNTRY_LETTERS = 3, 2
+_A_CURRENCY, _A_COUNTRY = "EUR", "DE"
 
 
 class CostImported(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,8 +119,8 @@ def _cost(row: Mapping[str, str | None], place: str, titles: Mapping[str, str]) 
         "game_name": titles[given["game"]],
         "source": given["source"],
         "campaign": given["campaign"] or None,
-        "country": _letters(given[_OPTIONAL], _COUNTRY_LETTERS, place) if given[_OPTIONAL] else None,
-        "currency": _letters(given["currency"], _CURRENCY_LETTERS, place),
+        "country": _code(given[_OPTIONAL], _A_COUNTRY, place) if given[_OPTIONAL] else None,
+        "currency": _code(given["currency"], _A_CURRENCY, place),
         "cost": _amount(given["cost"], place),
     }
 
@@ -132,10 +132,10 @@ def _day(text: str, place: str) -> date:
         raise ContractError(f"{place}: '{text}' is not a day, such as 2026-11-30") from None
 
 
-def _letters(text: str, count: int, place: str) -> str:
-    if len(text) == count and text.isascii() and text.isalpha() and text.isupper():
+def _code(text: str, example: str, place: str) -> str:
+    if len(text) == len(example) and text.isascii() and text.isalpha() and text.isupper():
         return text
-    raise ContractError(f"{place}: '{text}' is not a code of {count} capital letters, such as {'EUR'[:count]}")
+    raise ContractError(f"{place}: '{text}' is not a code of {len(example)} capital letters, such as {example}")
 
 
 def _amount(text: str, place: str) -> Decimal:
