@@ -41,8 +41,9 @@ from gamelake.serving.kpis.tables import DAILY
 from gamelake.serving.money.rates import RATES_FILE
 from gamelake.serving.money.tables import prepare_money
 from gamelake.serving.players.keeper import SegmentKeeper, SegmentsObserver
+from gamelake.serving.players.moves import NoPublisher
 from gamelake.serving.players.publishing import SegmentPublisher
-from gamelake.serving.players.refresh import NoPublisher, SegmentRefresh
+from gamelake.serving.players.refresh import SegmentRefresh
 from gamelake.session import Sessions, own_session
 
 log = event_logger("gold")

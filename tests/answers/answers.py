@@ -9,6 +9,7 @@ from tests.answers.of_cohorts import OF_COHORTS
 from tests.answers.of_funnels import OF_FUNNELS
 from tests.answers.of_money import OF_MONEY
 from tests.answers.of_one_game import OF_ONE_GAME
+from tests.answers.of_players import OF_PLAYERS
 from tests.answers.of_resources import OF_RESOURCES
 from tests.answers.of_subscriptions import OF_SUBSCRIPTIONS
 from tests.answers.of_versions import OF_VERSIONS
@@ -19,6 +20,7 @@ ANSWERS = {
     **OF_FUNNELS,
     **OF_MONEY,
     **OF_ONE_GAME,
+    **OF_PLAYERS,
     **OF_RESOURCES,
     **OF_SUBSCRIPTIONS,
     **OF_VERSIONS,

@@ -74,7 +74,8 @@ class PlayerLake(KpiLake):
 
     def begin_again(self) -> None:
         super().begin_again()
-        self.job = SegmentRefresh(self.silver.store, GAMES, self.refresh, self.topic, rebuild_seconds=0)
+        self.job = SegmentRefresh(self.silver.store, GAMES, self.refresh, self.topic)
+        self.job.states.rebuild_seconds = 0
         self.job.use(self.segments, ())
 
     def run_segments(self) -> SegmentsRefreshed:
