@@ -15,7 +15,7 @@ _LAPSE = 30
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a player at the end of a day."""
+    """The payer state and the version of a player at the end of a day."""
 
     payer_state: str
     version: str | None
