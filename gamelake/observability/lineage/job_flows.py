@@ -30,6 +30,7 @@ _KPI_SOURCES = {
     kpi.DAILY.name: (HOURS.path, SESSIONS.path, kpi.PLAYER_SETS.path),
     kpi.ACTIVE_PLAYERS.name: (kpi.PLAYER_SETS.path,),
     kpi.COHORTS.name: (kpi.PLAYER_SETS.path,),
+    kpi.COHORTS_BY.name: (PLAYER_DAYS.path, kpi.PLAYER_SETS.path),
 }
 
 

@@ -239,6 +239,8 @@ def _check_key_figures(lake: Lakehouse, events: Iterable[Event]) -> None:
     """Compare each table of KPIs with the events; which of them came late, the events don't say."""
     rows = _rows(events)
     rows = rows.append_column("ingest_time", pa.nulls(len(rows), pa.timestamp("us")))
+    for name in ("country", "install_source"):
+        rows = rows.append_column(name, pa.nulls(len(rows), pa.string()))
     for name, expected in expected_kpis(rows, NOW).items():
         if name != "kpi_late":
             found = open_table(lake.location, f"gold/{name}").to_pyarrow_table()
