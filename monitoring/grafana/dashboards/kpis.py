@@ -255,6 +255,19 @@ _TRUST = Row(
             thresholds=Thresholds(1, 1),
         ),
         TimeSeries(
+            title="Segments behind",
+            description="How long a segment of players has not been refreshed; see the runbook SegmentsBehind.",
+            unit=DURATION,
+            queries=(Query("max(gamelake_segments_seconds_behind)", "behind"),),
+            thresholds=Thresholds(60, 120),
+        ),
+        TimeSeries(
+            title="Players who enter or leave a segment",
+            description="Players who enter or leave a segment, per second; each is published in live-ops.segments.",
+            unit=units.Short,
+            queries=(Query("sum(rate(gamelake_segments_moves_total[5m]))", "players"),),
+        ),
+        TimeSeries(
             title="Experiments refreshed",
             description="Time since the statistics of all experiments were refreshed.",
             unit=DURATION,
@@ -301,6 +314,7 @@ _TRUST = Row(
             queries=(
                 Query(_mean_seconds("gamelake_gold_run_seconds"), "run of gold"),
                 Query(_mean_seconds("gamelake_kpis_refresh_seconds"), "days, players, cohorts"),
+                Query(_mean_seconds("gamelake_segments_refresh_seconds"), "segments"),
             ),
         ),
         Stat(

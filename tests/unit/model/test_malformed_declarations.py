@@ -10,11 +10,12 @@ from gamelake.contract import access, experiments, games, located_yaml, schedule
 from gamelake.model.errors import ContractError
 from gamelake.observability import faults
 from gamelake.quality import rules
+from gamelake.serving.players import contract as segments
 from gamelake.streaming import message_mapping
 from services.provision import declarations
 from tests.unit.model.declared_files import EXTREMES, GAMES, LOADERS, RULES, refused_or_read
 
-MODULES = (access, experiments, games, schedule, faults, rules, message_mapping, declarations)
+MODULES = (access, experiments, games, schedule, faults, rules, segments, message_mapping, declarations)
 
 
 def test_each_loader_is_tried_here() -> None:
