@@ -68,6 +68,8 @@ _VALUES: dict[str, tuple[str, ...]] = {
     "phase": ("decide", "commit", "query_planning", "latest_offset", "wal_commit", "trigger_execution", "add_batch"),
     "key": tuple(f"key_{number}" for number in range(15)),
     "outcome": ("ok", "failed"),
+    "experiment": ("kart_new_offer", "archery_short_tutorial"),
+    "result": ("split", "default", "disabled", "not_found", "invalid", "throttled"),
     "service": ("gateway", "kafka", "trino"),
 }
 # The labels of some metrics, by the start of their names.
