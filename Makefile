@@ -345,7 +345,7 @@ wheel: $(environment) ## Build the library's wheel in build/dist
 
 version = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 release_parts := setup wheel java engines browser $(docs_environment) images
-make_release = $(MAKE) $(release_parts) && $(MAKE) sbom COMPLETE=1 && $(MAKE) licences \
+make_release = $(MAKE) $(release_parts) && compose/images.sh superset && $(MAKE) sbom COMPLETE=1 && $(MAKE) licences \
   && $(if $(wildcard $(DB)),$(MAKE) vulnerabilities,echo "Vulnerabilities are not looked up: make vulnerability-database downloads them") \
   $(if $(REGISTRY),&& $(MAKE) push-images TAG='$(or $(TAG),v$(version))') && $(python) -m tools.release collect
 release: $(environment) ## Build a release of the committed version in build/release: wheel, our jar, images, SBOMs, notes, checksums: REGISTRY=<host/owner>: push the images, too, TAG=<v and the version>; DRY_RUN=1: only check

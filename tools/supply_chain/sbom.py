@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,20 @@ class NothingToReadError(Exception):
     """The sources of an SBOM are missing; the message says how to make them."""
 
 
+@contextmanager
+def _files_of(image: str, maker: str) -> Iterator[Path]:
+    """Copy the files of an image that state what it is made of, until the end of the block."""
+    if not images.exists(image):
+        raise NothingToReadError(f"the Docker engine has no image {image}; run {maker}")
+    with TemporaryDirectory() as folder:
+        images.copy_files(image, Path(folder))
+        yield Path(folder)
+
+
+def _site_packages(folder: Path) -> list[Path]:
+    return sorted({metadata.parents[1] for metadata in folder.rglob("*.dist-info/METADATA")})
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Locations of the project's dependencies: its folder, its compose settings, and Maven's repository."""
@@ -63,6 +78,7 @@ class Sources:
             "python-runtime": lambda: self._lock("requirements-runtime.lock", *_own_site_packages()),
             "python-engines": lambda: self._own_environment("engines", "build/engines"),
             "python-browser": lambda: self._own_environment("browser", "build/browser"),
+            "python-superset": partial(self._packages_of_image, "superset", tag),
             "python-java": lambda: self._own_environment("java", "build/java/packages", ""),
             "python-docs": lambda: self._own_environment("docs", "build/docs/environment"),
             "java-kafka": lambda: self._jars("build/jars/kafka"),
@@ -93,17 +109,18 @@ class Sources:
         return jars.components(path, self.poms)
 
     def _image(self, image: str) -> Iterable[Component]:
-        if not images.exists(image):
-            raise NothingToReadError(f"the Docker engine has no image {image}; run make images")
-        with TemporaryDirectory() as folder:
-            images.copy_files(image, Path(folder))
-            return list(self.of_image(Path(folder)))
+        with _files_of(image, "make images") as folder:
+            return list(self.of_image(folder))
+
+    def _packages_of_image(self, name: str, tag: str) -> Iterable[Component]:
+        """Read the lock of the packages that only an optional image has; the image's files state their licences."""
+        with _files_of(f"gamelake/{name}:{tag}", f"compose/images.sh {name}") as folder:
+            return list(self._lock(f"requirements-{name}.lock", *_site_packages(folder)))
 
     def of_image(self, folder: Path) -> Iterator[Component]:
         """Return what an image is made of, from the files that `images.copy_files` has copied."""
         yield from images.debian_packages(folder)
-        site_packages = {metadata.parents[1] for metadata in folder.rglob("*.dist-info/METADATA")}
-        yield from map(component, installed_in(*sorted(site_packages)).values())
+        yield from map(component, installed_in(*_site_packages(folder)).values())
         yield from jars.components(folder, self.poms)
         for program in images.programs(folder):
             yield from go_modules(program.read_bytes())
