@@ -4,10 +4,10 @@ import pytest
 
 from tests.stack.platform import Stack
 
-# Prints for each JVM of the container how many of its mappings are of the archive.
-_MAPPINGS = """
+# Prints for each JVM of the container how many of its mappings are of the archive. The one of Trino has another name than java.
+_MAPPINGS = r"""
 for process in /proc/[0-9]*; do
-  if [ "$(cat $process/comm)" = java ]; then grep -c {archive} $process/maps; fi
+  case "$(tr '\0' '\n' <$process/cmdline | head -n 1)" in *java) grep -c {archive} $process/maps ;; esac
 done
 """
 _SPARK = "pyspark/jars.jsa"
