@@ -4,7 +4,7 @@ import pytest
 
 from tests.stack.platform import Stack
 
-# Prints for each JVM of the container how many of its mappings are of the archive. The name of a process may be another one.
+# Prints for each JVM of the container how many of its mappings are of the archive. A process may have another name.
 _MAPPINGS = r"""
 for process in /proc/[0-9]*; do
   case "$(tr '\0' '\n' <$process/cmdline | head -n 1)" in *java) grep -c {archive} $process/maps ;; esac
