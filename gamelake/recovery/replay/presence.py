@@ -1,7 +1,7 @@
 """Finds the events that a table has already, read day by day at a fixed version."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -60,19 +60,22 @@ class _Day:
     Attributes:
         events: the events that the table has.
         taken: the events that were flagged before, each of which is flagged once.
-        partitions: the Kafka partitions that were read.
+        partitions: the Kafka partitions that were read; with the first one the events of files were, too.
+        is_whole: True if all partitions were read.
     """
 
     events: KnownEvents = field(default_factory=lambda: KnownEvents(ANY_TIME))
     taken: KnownEvents = field(default_factory=lambda: KnownEvents(ANY_TIME))
     partitions: set[int] = field(default_factory=set)
+    is_whole: bool = False
 
 
 @dataclass
 class Presence:
     """The events of tables at fixed versions, read lazily by day and Kafka partition.
 
-    Duplicates of an event are in the same Kafka partition, as the stream assumes too; other partitions are not read.
+    An event that comes by Kafka twice is in the same Kafka partition, as the stream assumes too; other partitions are
+    not read for it. An event of a file, whose partition is negative, may have come by Kafka in any partition.
     One thread calls the methods.
 
     Attributes:
@@ -122,22 +125,33 @@ class Presence:
 
     def _known(self, table: str, day: str, partitions: Ints) -> _Day:
         known = self._days[table, day]
-        unread = sorted({int(each) for each in np.unique(partitions)} - known.partitions)
-        if unread:
-            known.partitions.update(unread)
-            if table in self.versions:
-                known.events.add(self._read(table, day, unread))
+        rows = None if known.is_whole else _unread(known, {int(each) for each in np.unique(partitions)})
+        if rows is not None and table in self.versions:
+            known.events.add(self._read(table, day, rows))
         return known
 
-    def _read(self, table: str, day: str, partitions: Sequence[int]) -> Events:
+    def _read(self, table: str, day: str, filtered: pc.Expression) -> Events:
         if table not in self._tables:
             self._tables[table] = _Table(self.location, table, self.versions[table])
-        rows = self._tables[table].rows(day, partitions)
+        rows = self._tables[table].rows(day, filtered)
         if table not in (SILVER_EVENTS, QUARANTINE):
             return self.events(table, rows)
         codes = self.router.route(rows.column(_GAME))
         routed = np.flatnonzero(codes >= 0)
         return self._events(self.router.tables, codes[routed], rows.take(pa.array(routed)))
+
+
+def _unread(known: _Day, asked: set[int]) -> pc.Expression | None:
+    """Return the filter of the rows to read for events of some partitions, and note them as read; None for no rows."""
+    partition, is_first = pc.field(PARTITION), not known.partitions
+    read, unread = sorted(known.partitions), sorted(asked - known.partitions)
+    if any(each < 0 for each in unread):
+        known.is_whole = True
+        return ~partition.isin(read) & ((partition >= 0) | is_first)
+    known.partitions.update(unread)
+    if not unread:
+        return None
+    return partition.isin(unread) | (partition < 0) if is_first else partition.isin(unread)
 
 
 @dataclass
@@ -155,12 +169,12 @@ class _Table:
             days[file.partition.get(EVENT_DATE) or ""].append(file)
         return schema_of(handle), days
 
-    def rows(self, day: str, partitions: Sequence[int]) -> pa.RecordBatch:
+    def rows(self, day: str, filtered: pc.Expression) -> pa.RecordBatch:
         """Read the columns of a day's rows that identify events: game name, id, Kafka partition and offset."""
         schema, days = self._opened
         columns = [name for name in (_GAME, ID, PARTITION, OFFSET) if name in schema.names]
         of_day = dataset(self.location, self.table, schema, days.get(day, []))
-        rows = of_day.to_table(columns=columns, filter=pc.field(PARTITION).isin(list(partitions)))
+        rows = of_day.to_table(columns=columns, filter=filtered)
         return rows.combine_chunks().to_batches()[0] if len(rows) else pa.RecordBatch.from_pylist([], rows.schema)
 
 

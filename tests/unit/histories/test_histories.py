@@ -17,6 +17,7 @@ from tests.unit.histories.operations import (
     Operation,
     RefreshGold,
     Replay,
+    Restore,
     Send,
 )
 from tests.unit.properties import examples
@@ -37,6 +38,16 @@ FOUND: dict[str, tuple[Sequence[Operation], Collection[str]]] = {
     ),
     "an event of a file was replayed and came again by Kafka": (
         [Send([_BINGO], source=Source.FILE), AddGame(), Replay(), Send([], [0])],
+        (),
+    ),
+    "an event of a file was restored away and came by Kafka before a backfill": (
+        [
+            Send([Play()], source=Source.FILE),
+            Send([Play(minute=5)], source=Source.FILE),
+            Restore(1, Play().game),
+            Send([], [1]),
+            Backfill(),
+        ],
         (),
     ),
     "an event that a backfill gave to the right game came again": (
