@@ -1,5 +1,6 @@
 """The first page: five tiles, charts of all games or of one, the questions by reader, and what runs."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -13,11 +14,12 @@ from services.portal.charts import Amount, Plot
 from services.portal.display import UNKNOWN, duration, number, short_money
 from services.portal.docs import ALERT_RUNBOOKS
 from services.portal.figures import Level, Overview
-from services.portal.portfolio import DAYS, GameDay, Portfolio, VariantResult
+from services.portal.portfolio import DAYS, GameDay, Portfolio
+from services.portal.running_experiments import VariantResult
 from services.portal.settings import PageLink
 from services.portal.templates import PortalTemplates
 
-_MOST_GAMES = 10
+_MOST_BARS = 10
 _START = "make dev RATE=200 GAMES=5"
 # A wider interval is cut: one experiment with few players must not make all others a point.
 _WIDEST = 0.5
@@ -153,7 +155,20 @@ class Home:
             *self._revenue(days),
             _by_day("Events by day", {day: figures.events for day, figures in days.items()}, number),
         ]
-        return found if self.game else [*found, *_by_game(self.portfolio)]
+        return [*found, *([] if self.game else _by_game(self.portfolio)), *self._segments()]
+
+    def _segments(self) -> list[PortfolioChart]:
+        """Return the chart of the segments of this game, or of the segments of all games by name."""
+        sizes = Counter[str]()
+        for each in self.portfolio.segments:
+            if self.game in {"", each.game}:
+                sizes[each.segment] += each.players
+        if not sizes:
+            return []
+        most = [Amount(name.replace("_", " "), players) for name, players in sizes.most_common(_MOST_BARS)]
+        text = f"The {len(most)} largest of {len(sizes)} segments; a player can be in several."
+        caption = "Players by segment, now"
+        return [PortfolioChart(caption, charts.bars(caption, text, most, number))]
 
     def _experiments(self) -> list[ExperimentRow]:
         """Return the running experiments; none on the page of one game, whose name the results lack."""
@@ -270,7 +285,7 @@ def _by_game(portfolio: Portfolio) -> list[PortfolioChart]:
 
 
 def _ranking(caption: str, values: Mapping[str, float], write: charts.Write) -> PortfolioChart:
-    most = sorted(values.items(), key=lambda item: (-item[1], item[0]))[:_MOST_GAMES]
+    most = sorted(values.items(), key=lambda item: (-item[1], item[0]))[:_MOST_BARS]
     amounts = [Amount(name, value, f"/?{urlencode({'game': name})}") for name, value in most]
     text = f"The {len(most)} largest of {len(values)} games; the name of a game leads to its figures."
     return PortfolioChart(caption, charts.bars(caption, text, amounts, write))

@@ -1,4 +1,4 @@
-"""Figures of all games by day, and their running experiments: read in the background, and kept for a minute."""
+"""Figures of all games by day, their running experiments and segments: read in the background, kept for a minute."""
 
 import threading
 import time
@@ -11,11 +11,12 @@ from gamelake.model.errors import GamelakeError
 from gamelake.serving.sql.query_engine import QueryEngine
 from gamelake.serving.sql.questions import Question, QuestionReader
 from services.portal.questions import QuestionFailedError, QuestionResult
+from services.portal.running_experiments import RUNNING_EXPERIMENTS, VariantResult, results_of
+from services.portal.segment_sizes import SEGMENT_SIZES, SegmentSize, sizes_of
 from services.portal.settings import QueryLimits
 
 DAYS = 14
 _KEPT_SECONDS = 60.0
-_MISMATCH = "sample_ratio_mismatch"
 _LIMITS = QueryLimits(time=timedelta(seconds=60), rows=10_000)
 
 
@@ -39,70 +40,6 @@ _PLAY = _question(
     "portfolio", "How are the games doing, day by day?", "active_players, bookings, events", "gold.kpi_daily"
 )
 _REVENUE = _question("revenue", "What do the games earn, day by day?", "revenue", "gold.revenue_per_day")
-
-
-# An experiment's first results are those of its first day; it has at most 92 days.
-_EXPERIMENTS = Question(
-    name="running_experiments",
-    title="How are the running experiments doing?",
-    grain="one row per experiment and variant, at the end of the newest day",
-    asked_by="analyst",
-    reader=QuestionReader.PRODUCT_MANAGER,
-    engines=frozenset(QueryEngine),
-    sql="""WITH running AS (
-    SELECT experiment, max(event_date) AS event_date, count(DISTINCT event_date) AS days
-    FROM gold.experiment_results
-    WHERE event_date > current_date - INTERVAL '93' DAY
-    GROUP BY experiment
-    HAVING max(event_date) >= current_date - INTERVAL '1' DAY
-)
-SELECT
-    results.game,
-    results.experiment,
-    results.variant,
-    results.metric,
-    results.verdict,
-    results.lift,
-    results.low / nullif(results.control_mean, 0) AS low,
-    results.high / nullif(results.control_mean, 0) AS high,
-    results.players,
-    results.control_players,
-    running.days
-FROM gold.experiment_results AS results
-INNER JOIN running ON results.experiment = running.experiment AND results.event_date = running.event_date
-WHERE results.role = 'primary' AND results.event_date > current_date - INTERVAL '3' DAY
-ORDER BY results.experiment, results.variant
-""",
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariantResult:
-    """The newest result of a running experiment's primary metric, for one variant.
-
-    Attributes:
-        lift: the difference for each unit of the control's mean; None if it is unknown, as are `low` and `high`.
-        players: those of the variant and of the control.
-        days: the number of days so far.
-    """
-
-    game: str
-    experiment: str
-    variant: str
-    metric: str
-    verdict: str
-    lift: float | None
-    low: float | None
-    high: float | None
-    players: tuple[int, int]
-    days: int
-
-    @property
-    def interval(self) -> tuple[float, float, float] | None:
-        """The lift between the ends of its interval; None if it is unknown, or the variants are not comparable."""
-        if self.verdict == _MISMATCH or self.lift is None or self.low is None or self.high is None:
-            return None
-        return self.low, self.lift, self.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +73,7 @@ class Portfolio:
         is_possible: False if the portal has no tables to read.
         has_revenue: False if revenue can't be read; it is 0 then.
         experiments: the results of the running experiments; empty if they can't be read.
+        segments: the sizes of the games' segments; empty if they can't be read.
     """
 
     days: Mapping[date, Mapping[str, GameDay]]
@@ -145,6 +83,7 @@ class Portfolio:
     is_possible: bool = True
     has_revenue: bool = False
     experiments: Sequence[VariantResult] = ()
+    segments: Sequence[SegmentSize] = ()
 
     @property
     def is_loading(self) -> bool:
@@ -218,7 +157,8 @@ class PortfolioReader:
     def _read(self) -> None:
         try:
             found = portfolio_of(self._run(_PLAY, _LIMITS), datetime.now(UTC), self._optional(_REVENUE))
-            found = replace(found, experiments=results_of(self._optional(_EXPERIMENTS)))
+            experiments, segments = self._optional(RUNNING_EXPERIMENTS), self._optional(SEGMENT_SIZES)
+            found = replace(found, experiments=results_of(experiments), segments=sizes_of(segments))
         except GamelakeError as error:
             remedy = error.remedy if isinstance(error, QuestionFailedError) else ""
             found = Portfolio(self._newest.days, self._newest.read_at, str(error), remedy)
@@ -254,29 +194,6 @@ def portfolio_of(result: QuestionResult, now: datetime, revenue: QuestionResult 
         if game in days.get(day, {}):
             days[day][game] = replace(days[day][game], revenue=float(str(row[2] or 0)))
     return Portfolio(dict(sorted(days.items())), now, has_revenue=revenue is not None)
-
-
-def results_of(result: QuestionResult | None) -> list[VariantResult]:
-    """Return the results of running experiments, from rows of `running_experiments`; none without an answer."""
-    return [_result(row) for row in (() if result is None else result.rows)]
-
-
-def _result(row: Sequence[object]) -> VariantResult:
-    game, experiment, variant, metric, verdict = (str(each) for each in row[:5])
-    lift, low, high = (None if each is None else float(str(each)) for each in row[5:8])
-    players, control_players, days = (int(str(each or 0)) for each in row[8:11])
-    return VariantResult(
-        game=game,
-        experiment=experiment,
-        variant=variant,
-        metric=metric,
-        verdict=verdict,
-        lift=lift,
-        low=low,
-        high=high,
-        players=(players, control_players),
-        days=days,
-    )
 
 
 def _figures(row: Sequence[object]) -> tuple[date, str, GameDay]:

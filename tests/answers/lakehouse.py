@@ -22,6 +22,8 @@ from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.money.acquisition_cost import import_cost
 from gamelake.serving.money.rates import import_rates
 from gamelake.serving.money.store_reports import create_table, import_report
+from gamelake.serving.players.contract import SEGMENTS_FILE, usable_segments
+from gamelake.serving.players.refresh import SegmentRefresh
 from tests.answers.figures import FIGURES
 from tests.answers.of_cohorts import acquisition_cost
 from tests.answers.of_money import RATES, google_play_report
@@ -69,8 +71,18 @@ def make_lakehouse(location: Location) -> None:
     results = [attempt(refresh) for refresh in GoldTables(Store(location), contract()).now()]
     failed = [each.reason for each in results if isinstance(each, FailedRefresh)]
     assert not failed, failed
-    assert KpiRefresh(Store(location), now=_noon)().failed == ()
+    kpis = KpiRefresh(Store(location), now=_noon)
+    assert kpis().failed == ()
+    _make_segments(location, kpis)
     _make_experiments(location)
+
+
+def _make_segments(location: Location, kpis: KpiRefresh) -> None:
+    segments = usable_segments(ROOT / "contracts" / SEGMENTS_FILE, contract())
+    assert not segments.problems
+    refresh = SegmentRefresh(Store(location), contract(), kpis)
+    refresh.use(segments.segments, ())
+    assert refresh().failed == {}
 
 
 def _make_experiments(location: Location) -> None:

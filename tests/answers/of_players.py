@@ -58,6 +58,31 @@ def versions_a_week_ago() -> Rows:
     return [(*key, count, updated[key]) for key, count in sorted(players.items())]
 
 
+def segment_sizes() -> Rows:
+    players: Counter[str] = Counter()
+    members: Counter[tuple[str, str]] = Counter()
+    for (game, _), days in grouped(FIGURES.player_days, lambda day: (day.game, day.gamer)).items():
+        players[game] += 1
+        members.update({(game, segment): is_member for segment, is_member in _segments(game, days).items()})
+    return [(*key, count, count / players[key[0]]) for key, count in sorted(members.items())]
+
+
+def _segments(game: str, days: list[PlayerDay]) -> Mapping[str, bool]:
+    """Return for each segment of contracts/segments.yaml whether the player is in it today."""
+    first, last = min(day.day for day in days), max(day.day for day in days)
+    events = [event for day in days for event in day.events]
+    sessions = sum(event.event_name == "session_start" for event in events)
+    paid = sum(day.paid for day in days if day.day > TODAY - timedelta(days=30))
+    state = dict(_history(days))[TODAY].payer_state
+    of_one_game = {"big_spenders": paid >= 50} if game == "Kart Rumble" else {}
+    return of_one_game | {
+        "newcomers": (TODAY - first).days < 3,
+        "at_risk": 7 <= (TODAY - last).days <= 29 and sessions >= 5,
+        "first_time_payers": state == "first_time",
+        "lapsed_payers": state == "lapsed",
+    }
+
+
 OF_PLAYERS: Mapping[str, Callable[[], Rows]] = {
-    answer.__name__: answer for answer in (payer_states, versions_a_week_ago)
+    answer.__name__: answer for answer in (payer_states, segment_sizes, versions_a_week_ago)
 }

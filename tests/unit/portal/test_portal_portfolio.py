@@ -12,14 +12,17 @@ from deltalake import write_deltalake
 from gamelake.delta.listing import table_names
 from gamelake.objects.store import Location, Store
 from gamelake.serving.experiments.tables import RESULTS as RESULTS_TABLE
+from gamelake.serving.players.tables import SEGMENTS
 from gamelake.serving.sql.duckdb import answer
 from gamelake.serving.sql.questions import Question
 from gamelake.serving.sql.relations import Relations
 from services.portal.charts import interval
 from services.portal.figures import Level, Overview, StreamFigures
 from services.portal.home import Home, alerts_tile, freshness_tile
-from services.portal.portfolio import DAYS, GameDay, NoPortfolio, Portfolio, PortfolioReader, portfolio_of, results_of
+from services.portal.portfolio import DAYS, GameDay, NoPortfolio, Portfolio, PortfolioReader, portfolio_of
 from services.portal.questions import QuestionFailedError, QuestionResult
+from services.portal.running_experiments import results_of
+from services.portal.segment_sizes import SegmentSize, sizes_of
 from services.portal.settings import QueryLimits
 from services.portal.templates import PortalTemplates
 from tests.support.eventually import eventually
@@ -195,6 +198,49 @@ def test_a_lakehouse_without_experiments_shows_all_other_figures() -> None:
         assert (len(reader.newest().experiments), reader.newest().problem) == (count, "")
 
 
+SIZES = QuestionResult(
+    ("game_name", "segment", "players"),
+    (("Archery Duel", "at_risk", 1_200), ("Archery Duel", EVIL, 7), ("Bingo", "at_risk", 34), ("Bingo", "new", 0)),
+    is_cut=False,
+)
+
+
+def test_the_segments_of_all_games_or_of_one_are_a_chart() -> None:
+    text, of_one = (page(replace(PORTFOLIO, segments=sizes_of(SIZES)), game) for game in ("", "Archery Duel"))
+
+    for shown, sizes in ((text, ("at_risk: 1,234", "new: 0")), (of_one, ("at_risk: 1,200",))):
+        assert "Players by segment, now" in shown
+        assert all(f"<title>{size.replace('_', ' ')}</title>" in shown for size in sizes)
+        assert EVIL not in shown
+    assert "new: 0" not in of_one
+    assert "Players by segment" not in page()
+
+
+def test_the_sizes_of_segments_are_read_from_their_table(tmp_path: Path) -> None:
+    rows = [dict.fromkeys(SEGMENTS.schema.names) | {"game_name": "Bingo", "segment": "new", "players": 3}]
+    write_deltalake(tmp_path / SEGMENTS.path, pa.Table.from_pylist(rows, SEGMENTS.schema))
+
+    assert newest_of(tmp_path, "segment_sizes").segments == [SegmentSize("Bingo", "new", 3)]
+
+
+def newest_of(lakehouse: Path, name: str) -> Portfolio:
+    """Return the portfolio whose reader runs only the question `name`, on the tables of a lakehouse."""
+    lake = Location(uri=lakehouse.as_uri())
+    relations = Relations(table_names(Store(lake)), (), ())
+
+    def run(question: Question, _limits: QueryLimits) -> QuestionResult:
+        if question.name != name:
+            return QuestionResult((), (), is_cut=False)
+        found = answer(question.sql, relations.read_by(question.sql), lake)
+        rows = tuple(tuple(row.values()) for row in found.to_pylist())
+        return QuestionResult(tuple(found.column_names), rows, is_cut=False)
+
+    reader = PortfolioReader(run)
+    reader.newest()
+    eventually(lambda: not reader.newest().is_loading)
+    return reader.newest()
+
+
 def result(day: date, experiment: str, role: str = "primary", **changes: object) -> dict[str, object]:
     """A row of gold's results of experiments."""
     row: dict[str, object] = dict.fromkeys(RESULTS_TABLE.schema.names)
@@ -214,22 +260,7 @@ def test_only_running_experiments_are_read_each_with_the_newest_day(tmp_path: Pa
     ]
     table = RESULTS_TABLE
     write_deltalake(tmp_path / table.path, pa.Table.from_pylist(rows, table.schema), partition_by=[*table.partition_by])
-    lake = Location(uri=tmp_path.as_uri())
-    relations = Relations(table_names(Store(lake)), (), ())
-
-    def run(question: Question, _limits: QueryLimits) -> QuestionResult:
-        if question.name != "running_experiments":
-            return QuestionResult((), (), is_cut=False)
-        found = answer(question.sql, relations.read_by(question.sql), lake)
-        return QuestionResult(
-            tuple(found.column_names), tuple(tuple(row.values()) for row in found.to_pylist()), is_cut=False
-        )
-
-    reader = PortfolioReader(run)
-    reader.newest()
-    eventually(lambda: not reader.newest().is_loading)
-
-    zero, running = reader.newest().experiments
+    zero, running = newest_of(tmp_path, "running_experiments").experiments
     assert (running.experiment, running.interval, running.players, running.days) == (
         "running",
         (0.25, 0.5, 0.75),
