@@ -74,8 +74,9 @@ class _Day:
 class Presence:
     """The events of tables at fixed versions, read lazily by day and Kafka partition.
 
-    An event that comes by Kafka twice is in the same Kafka partition, as the stream assumes too; other partitions are
-    not read for it. An event of a file, whose partition is negative, may have come by Kafka in any partition.
+    Both copies of an event that Kafka delivers twice are in the same Kafka partition, as the stream assumes too; other
+    partitions are not read for it. Kafka may also have delivered an event of a file, whose partition is negative, in any
+    partition.
     One thread calls the methods.
 
     Attributes:

@@ -38,7 +38,7 @@ class Pending:
     names: list[pa.Table] = field(default_factory=list)
 
     def add(self, numbers: Numbers) -> None:
-        """Add players."""
+        """Add players: uint32 numbers, sorted, each once."""
         if self.numbers is not None:
             self.numbers = merged([self.numbers, numbers])
 
@@ -75,12 +75,12 @@ class PlayerStates:
         self._days = PlayerDays(self.store)
 
     def evaluate_all(self) -> None:
-        """Have all players evaluated."""
+        """Mark all players as pending."""
         for game in self.of_game:
             self.pending[game] = Pending(numbers=None)
 
     def settle(self, incomplete: Collection[str]) -> None:
-        """Have no player evaluated again, but all players of broken and of incomplete games."""
+        """Clear the pending players; then mark all players of broken and of incomplete games."""
         self.pending = {game: Pending(numbers=None) for game in self.broken | set(incomplete)}
 
     def has_players(self, title: str) -> bool:
@@ -88,7 +88,7 @@ class PlayerStates:
         return title in self.of_game or title in self.broken
 
     def follow(self, players: TableFilesOf, generation: str, sql: Engine) -> None:
-        """Bring the states of all players up to date.
+        """Update the states of all players.
 
         Args:
             players: the table of players' numbers, opened.
