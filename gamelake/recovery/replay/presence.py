@@ -75,9 +75,8 @@ class Presence:
     """The events of tables at fixed versions, read lazily by day and Kafka partition.
 
     Both copies of an event that Kafka delivers twice are in the same Kafka partition, as the stream assumes too; other
-    partitions are not read for it. Kafka may also have delivered an event of a file, whose partition is negative, in any
-    partition.
-    One thread calls the methods.
+    partitions are not read for it. Kafka may also have delivered an event of a file, whose partition is negative, in
+    any partition. One thread calls the methods.
 
     Attributes:
         location: the lakehouse.

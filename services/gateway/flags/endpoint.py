@@ -21,7 +21,7 @@ from services.gateway.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
-from services.gateway.flags.experiments import FlagEvaluation, ExperimentFlags
+from services.gateway.flags.experiments import ExperimentFlags, FlagEvaluation
 from services.gateway.flags.messages import (
     Context,
     EvaluationError,
