@@ -29,14 +29,20 @@ def shown_by(page: Page, url: str, slug: str) -> dict[str, Any]:
     page.goto(f"{url}/superset/dashboard/{slug}/")
     page.wait_for_selector("[data-test=dashboard-header-container], [data-test=editable-title]")
     page.wait_for_selector("[data-test=chart-container], .chart-container")
+    charts = _charts(page)
+    for tab in page.query_selector_all("[data-test=dashboard-component-tabs] [role=tab]")[1:]:
+        tab.click()
+        charts |= _charts(page)
+    return {"title": page.title(), "charts": charts}
+
+
+def _charts(page: Page) -> dict[str, str]:
+    """Return what the charts of the open tab show, by their titles, when all have been loaded."""
     # The first value of a filter asks again.
     page.wait_for_load_state("networkidle")
     page.wait_for_function(f"() => document.querySelectorAll('{_LOADING}').length === 0")
-    charts = {}
-    for holder in page.query_selector_all("[data-test-chart-name]"):
-        name = holder.get_attribute("data-test-chart-name") or ""
-        charts[name] = holder.inner_text()
-    return {"title": page.title(), "charts": charts}
+    holders = [each for each in page.query_selector_all("[data-test-chart-name]") if each.is_visible()]
+    return {holder.get_attribute("data-test-chart-name") or "": holder.inner_text() for holder in holders}
 
 
 def main() -> None:

@@ -14,9 +14,10 @@ from gamelake.model.naming import GOLD
 from gamelake.serving.experiments.tables import RESULTS, exposure_table
 from gamelake.serving.kpis.tables import ALL as KPI_TABLES
 from gamelake.serving.live_ops.signals.watch_tables import MINUTES, MINUTES_SCHEMA, SIGNALS, SIGNALS_SCHEMA
+from gamelake.serving.players.tables import SEGMENTS
 from gamelake.serving.sql.views import load_views
 
-DATE, TIME, TEXT, NUMBER = "DATE", "TIMESTAMP(3) WITH TIME ZONE", "VARCHAR", "DOUBLE"
+DATE, TIME, TEXT, NUMBER, BYTES = "DATE", "TIMESTAMP(3) WITH TIME ZONE", "VARCHAR", "DOUBLE", "VARBINARY"
 # How Superset prints a figure, by its unit in the metrics contract.
 FORMATS = {"US dollars": "$,.2f", "currency": ",.2f", "share": ".1%", "time": "smart_date"}
 COUNT_FORMAT = ",d"
@@ -35,6 +36,7 @@ _TEXTS = frozenset(
         "reason",
         "step",
         "step_name",
+        "source",
     }
 )
 
@@ -128,7 +130,7 @@ def declared(contracts: Path, views: Path) -> Declared:
     metrics = load_metrics(contracts / METRICS_FILE)
     tables: dict[str, Mapping[str, tuple[str, str]]] = {
         f"{GOLD}.{each.name}": {name: (_sql_type(kind), meaning) for name, (kind, meaning) in each.columns.items()}
-        for each in (*KPI_TABLES, RESULTS, exposure_table({}))
+        for each in (*KPI_TABLES, SEGMENTS, RESULTS, exposure_table({}))
     }
     for path, schema in ((MINUTES, MINUTES_SCHEMA), (SIGNALS, SIGNALS_SCHEMA)):
         tables[path.replace("/", ".", 1)] = {each.name: (_sql_type(each.type), "") for each in schema}
@@ -161,4 +163,6 @@ def _sql_type(kind: pa.DataType) -> str:
         return DATE
     if pa.types.is_timestamp(kind):
         return TIME
+    if pa.types.is_binary(kind):
+        return BYTES
     return TEXT if pa.types.is_string(kind) else NUMBER

@@ -16,12 +16,20 @@ HOURLY, LATE, REVENUE, MARKETS = "gold.kpi_hourly", "gold.kpi_late", "gold.reven
 STABILITY, LOADS, ECONOMY = "gold.version_stability", "gold.load_times", "gold.economy"
 SIGNALS, MINUTES, CONCURRENT = "gold.live_ops_signals", "gold.live_ops_minutes", "gold.concurrent_players"
 RESULTS, EXPOSURES = "gold.experiment_results", "gold.experiment_exposures"
+COHORTS_BY, ROAS, ACQUISITION = "gold.kpi_cohorts_by", "gold.roas", "gold.acquisition"
+SUBSCRIPTIONS, FUNNEL, SEGMENTS = "gold.subscriptions_per_day", "gold.funnel_first_purchase", "gold.segments"
 
 
 def _retention(day: int) -> Figure:
     only = f"FILTER (WHERE day = {day})"
     sql = f"CAST(sum(returned_players) {only} AS double) / nullif(sum(new_players) {only}, 0)"
     return Figure(f"retention_{day}", f"Day {day}", sql, SHARE, f"share of new players who played {day} days later")
+
+
+_RETURNED = Figure(
+    "returned", "Retention", "CAST(sum(returned_players) AS double) / nullif(sum(new_players), 0)", SHARE
+)
+_LTV = Figure("ltv", "LTV", "CAST(sum(cumulative_bookings) AS double) / nullif(sum(new_players), 0)", DOLLARS)
 
 
 def _newest(column: str) -> str:
@@ -54,13 +62,14 @@ DATASETS: Mapping[str, Wanted] = {
     COHORTS: Wanted(
         more=(
             *(_retention(day) for day in (1, 7, 30)),
-            Figure(
-                "returned", "Retention", "CAST(sum(returned_players) AS double) / nullif(sum(new_players), 0)", SHARE
-            ),
-            Figure("ltv", "LTV", "CAST(sum(cumulative_bookings) AS double) / nullif(sum(new_players), 0)", DOLLARS),
+            _RETURNED,
+            _LTV,
             Figure("new_players", "New players", "sum(new_players) FILTER (WHERE day = 0)"),
         ),
         day="cohort_date",
+    ),
+    COHORTS_BY: Wanted(
+        more=(_RETURNED, _LTV, Figure("cohort_players", "New players", "sum(new_players)")), day="cohort_date"
     ),
     HOURLY: Wanted({"events": "events", "purchases": "purchases", "bookings": "bookings"}),
     LATE: Wanted(
@@ -86,6 +95,7 @@ DATASETS: Mapping[str, Wanted] = {
     MARKETS: Wanted(
         more=(
             Figure("gross", "Gross sales", "sum(gross)", DOLLARS),
+            Figure("refunded", "Refunded", "sum(refunded)", DOLLARS),
             Figure("net", "Net sales", "sum(net)", DOLLARS),
             Figure("ads", "Ad revenue", "sum(ad_revenue)", DOLLARS),
         )
@@ -123,6 +133,36 @@ DATASETS: Mapping[str, Wanted] = {
             Figure("net", "Net", "sum(net)"),
         )
     ),
+    ACQUISITION: Wanted(
+        more=(
+            Figure("installs", "Installs", "sum(installs)"),
+            Figure("cost", "Cost", "sum(cost)", DOLLARS),
+            Figure("cpi", "Cost per install", "sum(cost) / nullif(sum(installs), 0)", DOLLARS),
+        )
+    ),
+    ROAS: Wanted(
+        more=(Figure("roas", "ROAS", "CAST(sum(revenue) AS double) / nullif(CAST(sum(cost) AS double), 0)", SHARE),),
+        day="cohort_date",
+    ),
+    SUBSCRIPTIONS: Wanted(
+        more=(
+            Figure("active", "Active", "sum(active)"),
+            Figure("started", "New", "sum(started)"),
+            Figure("renewed", "Renewed", "sum(renewed)"),
+            Figure("expired", "Ended", "sum(expired)"),
+            Figure("mrr", "MRR", "sum(mrr)", DOLLARS),
+        )
+    ),
+    FUNNEL: Wanted(
+        more=(
+            Figure("reached", "Reached", "sum(reached)"),
+            Figure("share", "Of all entries", "CAST(sum(reached) AS double) / nullif(sum(entered), 0)", SHARE),
+            Figure(
+                "drop_off", "Drop-off", "1e0 - CAST(sum(reached) AS double) / nullif(sum(reached_before), 0)", SHARE
+            ),
+        )
+    ),
+    SEGMENTS: Wanted(more=(Figure("members", "Players", "sum(players)"),), day="computed_at"),
     SIGNALS: Wanted(more=(Figure("signals", "Signals", "count(DISTINCT signal_id)"),), day="noticed_at"),
     MINUTES: Wanted(
         more=(
@@ -241,7 +281,7 @@ PORTFOLIO = SupersetDashboard(
 ONE_GAME = SupersetDashboard(
     "one-game",
     "One game",
-    "A game that you choose: active players, retention, lifetime value, revenue, versions and economy.",
+    "A game that you choose: players, revenue, cohorts, acquisition, funnel, segments, versions and economy.",
     {
         "Players and money": (
             (
@@ -258,8 +298,64 @@ ONE_GAME = SupersetDashboard(
                 Chart("Lifetime value", "line", COHORTS, ("ltv",), across="day", where="day <= 30", width=6),
             ),
             (
-                Chart("Revenue by country", "table", MARKETS, ("gross", "net", "ads"), by=("market",), width=6),
+                Chart(
+                    "Revenue by country", "table", MARKETS, ("gross", "refunded", "net", "ads"), by=("market",), width=6
+                ),
                 Chart("Session length", "line", KPI_DAILY, ("length_p50", "length_p90"), width=6),
+            ),
+            (
+                Chart("Active subscriptions", "line", SUBSCRIPTIONS, ("active", "mrr"), width=6),
+                Chart("Subscriptions per day", "bar", SUBSCRIPTIONS, ("started", "renewed", "expired"), width=6),
+            ),
+        ),
+        "Cohorts and acquisition": (
+            (
+                Chart(
+                    "Day 7 by country",
+                    "table",
+                    COHORTS_BY,
+                    ("cohort_players", "returned", "ltv"),
+                    by=("value",),
+                    where="dimension = 'country' AND day = 7",
+                    width=6,
+                ),
+                Chart(
+                    "Day 7 by source",
+                    "table",
+                    COHORTS_BY,
+                    ("cohort_players", "returned", "ltv"),
+                    by=("value",),
+                    where="dimension = 'source' AND day = 7",
+                    width=6,
+                ),
+            ),
+            (
+                Chart("Installs and cost", "table", ACQUISITION, ("installs", "cost", "cpi"), by=("source",), width=6),
+                Chart(
+                    "Return on ad spend",
+                    "line",
+                    ROAS,
+                    ("roas",),
+                    across="day",
+                    by=("source",),
+                    where="day <= 30",
+                    width=6,
+                ),
+            ),
+        ),
+        "Funnel and segments": (
+            (
+                Chart(
+                    "Funnel to the first purchase",
+                    "table",
+                    FUNNEL,
+                    ("reached", "share", "drop_off"),
+                    by=("step", "step_name"),
+                    days=WEEK,
+                    order_by="step",
+                    width=6,
+                ),
+                Chart("Segments of players", "table", SEGMENTS, ("members",), by=("segment",), days="", width=6),
             ),
         ),
         "Versions and economy": (
