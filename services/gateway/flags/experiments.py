@@ -103,7 +103,7 @@ class ExperimentFlags:
     games_file: Path
     clock: Callable[[], float] = time.time
     _was_read: bool = field(default=False, init=False)
-    _text: bytes | None = field(default=None, init=False)
+    _content: bytes | str | None = field(default=None, init=False)
     _flags: _Flags | None = field(default=None, init=False)
 
     @property
@@ -121,12 +121,12 @@ class ExperimentFlags:
 
     def refresh(self) -> None:
         """Read the file again if it has changed."""
-        text = self._read()
-        if self._was_read and text == self._text:
+        content = self._read()
+        if self._was_read and content == self._content:
             return
-        self._was_read, self._text = True, text
+        self._was_read, self._content = True, content
         try:
-            self._flags = {} if text is None else self._load()
+            self._flags = {} if content is None else self._load()
         except ContractError as error:
             log.warning(
                 "experiments_rejected",
@@ -136,11 +136,14 @@ class ExperimentFlags:
             return
         log.info("experiments_loaded", experiments=sum(map(len, self._flags.values())))
 
-    def _read(self) -> bytes | None:
+    def _read(self) -> bytes | str | None:
+        """Return the file's content, or None without a file, or why it can't be read."""
         try:
             return self.file.read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            return str(error)
 
     def _load(self) -> _Flags:
         games = load_games(self.games_file)

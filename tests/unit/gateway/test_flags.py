@@ -206,6 +206,30 @@ def test_a_changed_file_is_read_again_and_an_error_in_it_keeps_the_former_experi
     assert answer_of(flags.post(None, context())) == {"flags": []}
 
 
+def test_a_file_that_cant_be_read_keeps_the_previous_experiments_until_it_can(
+    flags: Flags, caplog: pytest.LogCaptureFixture
+) -> None:
+    flags.file.unlink()
+    flags.file.mkdir()
+    flags.endpoint.experiments.refresh()
+    flags.endpoint.experiments.refresh()
+    assert flags.post(RUNNING, context()).status == HTTPStatus.OK
+    [line] = logged(caplog, "experiments_rejected")
+    assert "experiments.yaml" in str(line["error"])
+
+    flags.file.rmdir()
+    write_experiments(flags.file, [experiment("new")])
+    flags.endpoint.experiments.refresh()
+    assert flags.post("new", context()).status == HTTPStatus.OK
+
+
+def test_a_gateway_starts_although_the_file_cant_be_read(tmp_path: Path) -> None:
+    # Docker makes a folder where a mounted file is missing.
+    (tmp_path / "experiments.yaml").mkdir()
+
+    assert Flags.open(tmp_path, None).post(RUNNING, context()).status == HTTPStatus.SERVICE_UNAVAILABLE
+
+
 def test_without_a_good_file_no_player_gets_a_wrong_variant(tmp_path: Path) -> None:
     response = Flags.open(tmp_path, [experiment("new", primary="unknown")]).post("new", context())
 
