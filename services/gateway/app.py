@@ -150,7 +150,7 @@ class App:
                     "refresh_failed",
                     error_type=type(error).__name__,
                     seconds=_REFRESH_SECONDS,
-                    action="keys, erasures, quotas, metrics or experiments stay as they were; tries again after these seconds",
+                    action="keys, erasures, quotas or experiments may be old; tries again after these seconds",
                 )
 
     async def _refresh(self) -> None:

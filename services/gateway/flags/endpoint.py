@@ -15,6 +15,7 @@ from services.gateway import metrics
 from services.gateway.authentication import Authenticator, GameKey, Role, SignatureHeaders
 from services.gateway.errors import (
     ForbiddenError,
+    MethodNotAllowedError,
     OverMemoryError,
     RateLimitedError,
     RefusedError,
@@ -34,7 +35,7 @@ from services.gateway.flags.messages import (
 from services.gateway.limits.memory_budget import REQUEST_BYTES, MemoryBudget, Reservation
 from services.gateway.limits.rates import RateLimits
 from services.gateway.request_body import BodyReader
-from services.gateway.responses import Response, method_not_allowed, retry_headers
+from services.gateway.responses import Headers, Response, retry_headers
 
 FLAGS_PATH = "/ofrep/v1/evaluate/flags"
 # A context with a few attributes has hundreds of bytes.
@@ -61,14 +62,14 @@ class FlagsEndpoint:
 
     async def respond(self, scope: Any, protocol: Any) -> Response:  # noqa: ANN401 # RSGI's, which has no types
         """Process a request; an invalid one gets a response too."""
+        flag = None if scope.path == FLAGS_PATH else scope.path.removeprefix(f"{FLAGS_PATH}/")
         if scope.method != "POST":
-            return method_not_allowed("POST")
-        flag = scope.path.removeprefix(FLAGS_PATH).removeprefix("/") if scope.path != FLAGS_PATH else None
+            error = MethodNotAllowedError("send a POST request")
+            return _failure_response(error, flag, [("allow", "POST")])
         try:
             return await self._process(scope.headers, protocol, flag)
         except RefusedError as error:
-            headers = [("content-type", _JSON), *retry_headers(error)]
-            return Response(error.status, headers, failure(error, flag))
+            return _failure_response(error, flag, retry_headers(error))
 
     async def _process(self, headers: Any, protocol: Any, flag: str | None) -> Response:  # noqa: ANN401 # see above
         signature, content_length = SignatureHeaders.of(headers), headers.get("content-length", "")
@@ -128,6 +129,10 @@ class FlagsEndpoint:
         now = self.experiments.clock()
         flags = self.experiments.all_of(game)
         return [each.evaluate(context.targeting_key, context.attributes, now) for each in flags]
+
+
+def _failure_response(error: RefusedError, flag: str | None, headers: Headers) -> Response:
+    return Response(error.status, [("content-type", _JSON), *headers], failure(error, flag))
 
 
 def _bulk_response(content: bytes, known: str) -> Response:

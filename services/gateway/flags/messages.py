@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from services.gateway.errors import RefusedError
+from services.gateway.errors import RefusedError, UnreadableBodyError
 from services.gateway.flags.experiments import Evaluation, FlagReason
 
 _ATTRIBUTES = ("platform", "country", "app_version")
@@ -144,6 +144,11 @@ def _answer(evaluation: Evaluation) -> _Answer:
 
 
 def failure(error: RefusedError, key: str | None) -> bytes:
-    """Return the answer to a request that is refused, in JSON; `key` is that of the flag, if the path has one."""
-    code = error.code if isinstance(error, EvaluationError) else ErrorCode.GENERAL
-    return msgspec.json.encode(_Failure(key=key, errorCode=code, errorDetails=str(error)))
+    """Return the JSON answer to a refused request; `key` is the flag of the path, or None for all flags."""
+    return msgspec.json.encode(_Failure(key=key, errorCode=_code_of(error), errorDetails=str(error)))
+
+
+def _code_of(error: RefusedError) -> ErrorCode:
+    if isinstance(error, EvaluationError):
+        return error.code
+    return ErrorCode.PARSE_ERROR if isinstance(error, UnreadableBodyError) else ErrorCode.GENERAL

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
+from services.gateway.flags.endpoint import FLAGS_PATH
 from services.gateway.flags.experiments import ExperimentFlags
 from services.gateway.flags.messages import Context
 from services.sdk import Experiment
@@ -113,6 +114,7 @@ def test_all_flags_have_a_tag_by_which_the_same_answer_is_not_sent_again(flags: 
 @pytest.mark.parametrize(
     ("flag", "body", "status", "code"),
     [
+        (RUNNING, b"", 400, "PARSE_ERROR"),
         (RUNNING, b"{", 400, "PARSE_ERROR"),
         (RUNNING, b"[]", 400, "PARSE_ERROR"),
         (RUNNING, b"[" * 9_000, 400, "PARSE_ERROR"),
@@ -165,10 +167,13 @@ def test_a_key_of_support_staff_evaluates_nothing(flags: Flags) -> None:
     assert flags.post(RUNNING, context(), key=SUPPORT_KEY).status == HTTPStatus.FORBIDDEN
 
 
-def test_only_post_is_a_method_of_the_path(flags: Flags) -> None:
-    response = flags.send("GET", "/ofrep/v1/evaluate/flags", {}, b"")
+def test_only_post_is_a_method_of_the_paths(flags: Flags) -> None:
+    for flag in (None, RUNNING):
+        path = FLAGS_PATH if flag is None else f"{FLAGS_PATH}/{flag}"
+        response = flags.send("GET", path, {}, b"")
 
-    assert (response.status, dict(response.headers)["allow"]) == (HTTPStatus.METHOD_NOT_ALLOWED, "POST")
+        assert (response.status, dict(response.headers)["allow"]) == (HTTPStatus.METHOD_NOT_ALLOWED, "POST")
+        assert (answer_of(response)["errorCode"], answer_of(response).get("key")) == ("GENERAL", flag)
 
 
 def test_a_key_over_its_rate_gets_429_with_the_time_to_wait(flags: Flags) -> None:
