@@ -136,7 +136,7 @@ class Flags:
 
     def _ask(self) -> str:
         """Ask once; return the problem, or ""."""
-        context = {"targetingKey": self._player.name, **self._player.attributes}
+        context = {**self._player.attributes, "targetingKey": self._player.name}
         body = json.dumps({"context": context}).encode()
         self._wait = 0.0
         for _ in range(2):
