@@ -103,7 +103,7 @@ class BodyReader:
         return bytes(body)
 
     def _too_large(self) -> BodyTooLargeError:
-        return BodyTooLargeError(f"a body may have {self._limits.size} bytes")
+        return BodyTooLargeError(f"a body may have at most {self._limits.size} bytes")
 
 
 def decompress(body: bytes, encoding: str, limit: int) -> bytes:

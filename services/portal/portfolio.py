@@ -1,4 +1,4 @@
-"""Figures of all games by day, and their running experiments: read in the background, and kept for a minute."""
+"""Daily figures of all games and their running experiments, read in the background and kept for a minute."""
 
 import threading
 import time
@@ -41,7 +41,7 @@ _PLAY = _question(
 _REVENUE = _question("revenue", "What do the games earn, day by day?", "revenue", "gold.revenue_per_day")
 
 
-# An experiment's first results are those of its first day; it has at most 92 days.
+# 93 days find the first result of every running experiment: one lasts at most 92 days.
 _EXPERIMENTS = Question(
     name="running_experiments",
     title="How are the running experiments doing?",
@@ -81,9 +81,9 @@ class VariantResult:
     """The newest result of a running experiment's primary metric, for one variant.
 
     Attributes:
-        lift: the difference for each unit of the control's mean; None if it is unknown, as are `low` and `high`.
-        players: those of the variant and of the control.
-        days: the number of days so far.
+        lift: the difference divided by the control's mean. It, `low` and `high` are None if unknown.
+        players: the numbers of players of the variant and of the control.
+        days: the number of days with results so far.
     """
 
     game: str
@@ -99,7 +99,7 @@ class VariantResult:
 
     @property
     def interval(self) -> tuple[float, float, float] | None:
-        """The lift between the ends of its interval; None if it is unknown, or the variants are not comparable."""
+        """Low end, lift and high end; None if one is unknown or the variants are not comparable."""
         if self.verdict == _MISMATCH or self.lift is None or self.low is None or self.high is None:
             return None
         return self.low, self.lift, self.high
@@ -229,7 +229,7 @@ class PortfolioReader:
             self._reads_again_at = self._clock() + _KEPT_SECONDS
 
     def _optional(self, question: Question) -> QuestionResult | None:
-        """Run a question about tables that a lakehouse may lack, such as exchange rates; None if it can't be run."""
+        """Run a question about tables that may be missing, such as exchange rates; None if it can't be run."""
         try:
             return self._run(question, _LIMITS)
         except GamelakeError:
@@ -257,7 +257,7 @@ def portfolio_of(result: QuestionResult, now: datetime, revenue: QuestionResult 
 
 
 def results_of(result: QuestionResult | None) -> list[VariantResult]:
-    """Return the results of running experiments, from rows of `running_experiments`; none without an answer."""
+    """Return the results in the rows of `running_experiments`; an empty list if the question could not be run."""
     return [_result(row) for row in (() if result is None else result.rows)]
 
 

@@ -1,6 +1,6 @@
-"""The experiments that the gateway evaluates, read again when their file changes.
+"""The experiments that the gateway evaluates, reloaded when their file changes.
 
-An error in the file leaves the former experiments in use, and never concerns events.
+If the file has an error, the previous experiments stay in use. Events are never affected.
 """
 
 import time
@@ -23,7 +23,10 @@ log = event_logger(__name__)
 
 
 class FlagReason(StrEnum):
-    """Why a flag has its value, in OpenFeature's words."""
+    """Why a flag has its value, in OpenFeature's terms.
+
+    OFREP's schema lists fewer reasons and refers to OpenFeature's, of which `DEFAULT` is one.
+    """
 
     SPLIT = "SPLIT"
     DEFAULT = "DEFAULT"
@@ -94,7 +97,7 @@ class ExperimentFlags:
     """The flags of all games.
 
     Attributes:
-        file: the experiments contract; without the file no game has a flag.
+        file: the experiments contract. If there is no file, games have no flags.
         games_file: the games contract; the metrics contract is in the same folder.
         clock: returns the current time in seconds since 1970.
     """
@@ -116,7 +119,7 @@ class ExperimentFlags:
         return list((self._flags or {}).get(game, {}).values())
 
     def find(self, game: str, key: str) -> Flag | None:
-        """Return a game's flag with this key."""
+        """Return a game's flag with this key, or None."""
         return (self._flags or {}).get(game, {}).get(key)
 
     def refresh(self) -> None:
@@ -131,7 +134,7 @@ class ExperimentFlags:
             log.warning(
                 "experiments_rejected",
                 error=error,
-                action="the former experiments stay in use; correct the file",
+                action="the previous experiments stay in use; correct the file",
             )
             return
         log.info("experiments_loaded", experiments=sum(map(len, self._flags.values())))
