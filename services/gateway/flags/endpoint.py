@@ -22,7 +22,7 @@ from services.gateway.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
-from services.gateway.flags.experiments import Evaluation, ExperimentFlags
+from services.gateway.flags.experiments import ExperimentFlags, FlagEvaluation
 from services.gateway.flags.messages import (
     Context,
     EvaluationError,
@@ -119,13 +119,13 @@ class FlagsEndpoint:
             return Response(HTTPStatus.OK, [("content-type", _JSON)], answer(evaluations[0]))
         return _bulk_response(answers(evaluations), known)
 
-    def _one(self, game: str, flag: str, context: Context) -> Evaluation:
+    def _one(self, game: str, flag: str, context: Context) -> FlagEvaluation:
         found = self.experiments.find(game, flag)
         if found is None:
             raise FlagNotFoundError
         return found.evaluate(context.targeting_key, context.attributes, self.experiments.clock())
 
-    def _all(self, game: str, context: Context) -> list[Evaluation]:
+    def _all(self, game: str, context: Context) -> list[FlagEvaluation]:
         now = self.experiments.clock()
         flags = self.experiments.all_of(game)
         return [each.evaluate(context.targeting_key, context.attributes, now) for each in flags]

@@ -34,7 +34,7 @@ class FlagReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class FlagEvaluation:
     """A flag's value for one player.
 
     Attributes:
@@ -73,7 +73,7 @@ class Flag:
         )
         return cls(spec, assignment, TimeZone(zone))
 
-    def evaluate(self, player: str, attributes: Mapping[str, object], now: float) -> Evaluation:
+    def evaluate(self, player: str, attributes: Mapping[str, object], now: float) -> FlagEvaluation:
         """Return the flag's value for a player.
 
         Args:
@@ -82,11 +82,11 @@ class Flag:
             now: in seconds since 1970.
         """
         if not self.spec.is_running(self.zone.day(datetime.fromtimestamp(now, UTC))):
-            return Evaluation(self.spec.name, self.spec.control, FlagReason.DISABLED)
+            return FlagEvaluation(self.spec.name, self.spec.control, FlagReason.DISABLED)
         variant = self.assignment.variant_of(player, attributes)
         if variant is None:
-            return Evaluation(self.spec.name, self.spec.control, FlagReason.DEFAULT)
-        return Evaluation(self.spec.name, variant, FlagReason.SPLIT)
+            return FlagEvaluation(self.spec.name, self.spec.control, FlagReason.DEFAULT)
+        return FlagEvaluation(self.spec.name, variant, FlagReason.SPLIT)
 
 
 _Flags = Mapping[str, Mapping[str, Flag]]

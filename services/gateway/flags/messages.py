@@ -11,7 +11,7 @@ from http import HTTPStatus
 import msgspec
 
 from services.gateway.errors import RefusedError, UnreadableBodyError
-from services.gateway.flags.experiments import Evaluation, FlagReason
+from services.gateway.flags.experiments import FlagEvaluation, FlagReason
 
 _ATTRIBUTES = ("platform", "country", "app_version")
 
@@ -127,17 +127,17 @@ def _missing_targeting_key() -> EvaluationError:
     return EvaluationError(ErrorCode.TARGETING_KEY_MISSING, message)
 
 
-def answer(evaluation: Evaluation) -> bytes:
+def answer(evaluation: FlagEvaluation) -> bytes:
     """Return the answer for one flag, in JSON."""
     return msgspec.json.encode(_answer(evaluation))
 
 
-def answers(evaluations: Sequence[Evaluation]) -> bytes:
+def answers(evaluations: Sequence[FlagEvaluation]) -> bytes:
     """Return the answer for all flags of a game, in JSON."""
     return msgspec.json.encode(_Answers([_answer(each) for each in evaluations]))
 
 
-def _answer(evaluation: Evaluation) -> _Answer:
+def _answer(evaluation: FlagEvaluation) -> _Answer:
     # Only a player who is in the experiment causes an exposure.
     metadata = {"exposure": True} if evaluation.reason is FlagReason.SPLIT else {}
     return _Answer(evaluation.key, evaluation.variant, evaluation.variant, evaluation.reason, metadata)
