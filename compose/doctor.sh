@@ -47,7 +47,7 @@ is_at_least() { # VERSION OLDEST; compares the first two numbers
   [ "$major" -gt "$oldest_major" ] || { [ "$major" -eq "$oldest_major" ] && [ "${minor:-0}" -ge "$oldest_minor" ]; }
 }
 
-# What `make up` starts: not the services of `make quality-daily`, which are off, nor a login provider or dashboards that are not chosen.
+# What `make up` starts: not the services of `make quality-daily`, which are off. OIDC and BI add theirs.
 # The overlays of official images don't change memory limits or ports.
 compose_files() {
   local overlay overlays="serving observability grafana"

@@ -98,6 +98,8 @@ new_secret() { # NAME
   replaced="$1"
   run mv "$secrets/$1" "$secrets/.$1.previous"
   run "$here/secrets.sh"
+  [ "$dry_run" = 1 ] || [ -f "$secrets/$1" ] ||
+    fail "secrets.sh makes no $1: set the options of 'make up' here too, such as BI=1, or in compose/.env.override"
   run rm -f "$secrets/.$1.previous"
   replaced=""
 }
@@ -124,7 +126,7 @@ rotate_all() {
     name="${file##*/}"
     case "$name" in
       ingest-keys | vault-keys | trino-password-hashes | object-store-metrics-token) continue ;;
-      # Superset encrypts with it what its database keeps.
+      # Superset's database has values that are encrypted with it.
       superset-key) continue ;;
       # A login provider has these.
       oidc-* | keycloak-*) continue ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts a service of the JVM until a probe succeeds, ends it, and archives the classes that it has loaded. Later JVMs map the
-# archive instead of parsing classes: `archive_classes.sh FILE PROBE COMMAND...`. The class path at run time must be the same.
+# Starts a Java service, waits until a probe succeeds, stops it, and archives the classes that it loaded:
+# `archive_classes.sh FILE PROBE COMMAND...`. Later JVMs with the same class path map the archive instead of parsing classes.
 set -euo pipefail
 readonly archive="$1" probe="$2"
 shift 2

@@ -7,7 +7,8 @@ umask 077
 readonly secrets="${SUPERSET_SECRETS:-/run/secrets}" run="${SUPERSET_RUN:-/tmp}" program="${SUPERSET_PROGRAM:-/opt/superset/program}"
 
 password="$(sed -n 's/^password=//p' "$secrets/postgres-superset")"
-# The password is in no variable, command line or address. Passwords have letters, digits, '_', '.' and '-' only.
+# A file keeps the password out of the environment, command lines and URLs. Passwords have letters, digits, '_', '.' and
+# '-' only.
 printf 'postgres:5432:superset:superset:%s\n' "$password" >"$run/pgpass"
 export PGPASSFILE="$run/pgpass"
 mkdir -p "$run/superset"

@@ -1,4 +1,4 @@
-"""The HTTP application of one process: routes requests, and refreshes keys, erasures and metrics in the background.
+"""The HTTP application of one process: routes requests, and refreshes what they need in the background.
 
 Source: RSGI 1.5 (https://github.com/emmett-framework/granian/blob/master/docs/spec/RSGI.md).
 """
@@ -150,7 +150,7 @@ class App:
                     "refresh_failed",
                     error_type=type(error).__name__,
                     seconds=_REFRESH_SECONDS,
-                    action="keys, erasures and metrics stay as they were; tries again after these seconds",
+                    action="keys, erasures, quotas or experiments may be old; tries again after these seconds",
                 )
 
     async def _refresh(self) -> None:
@@ -161,8 +161,10 @@ class App:
             metrics.set_reserved(events.memory.reserved, events.preparer.players.cached_bytes)
             metrics.set_memory()
             await self._apply_erasures(events.preparer.players)
-            await asyncio.to_thread(self._endpoints.flags.experiments.refresh)
         self._quotas.refresh(self._keyring.all_keys(), time.time())
+        if self._endpoints is not None:
+            # Last: experiments must not hold up what events need.
+            await asyncio.to_thread(self._endpoints.flags.experiments.refresh)
 
     async def _apply_erasures(self, players: PlayerStore) -> None:
         started = time.perf_counter()

@@ -5,6 +5,7 @@ RefusedError
 ├── AuthenticationError        401  the signature does not hold
 ├── ForbiddenError             403  the key has another role
 ├── PlayerNotFoundError        404  the game has no such player (any more)
+├── MethodNotAllowedError      405  the path has another method
 ├── BodyTimeoutError           408  the body did not arrive in time
 ├── BodyTooLargeError          413  the body, its decompressed size or its number of events is over the limit
 ├── UnsupportedMediaTypeError  415  the content type or encoding is not supported
@@ -48,6 +49,12 @@ class PlayerNotFoundError(RefusedError):
     """The game has no such player (any more)."""
 
     status = HTTPStatus.NOT_FOUND
+
+
+class MethodNotAllowedError(RefusedError):
+    """The path has another method."""
+
+    status = HTTPStatus.METHOD_NOT_ALLOWED
 
 
 class BodyTimeoutError(RefusedError):

@@ -20,6 +20,8 @@ from services.gateway.settings import BodyLimits
 
 # How much of a refused body is read, as a multiple of the largest body.
 _DRAINED_BODIES = 8
+# Python converts texts of at most 4,300 digits to numbers.
+_LENGTH_DIGITS = 20
 _GZIP = 31  # zlib's window bits for gzip's frame
 # The memory that a frame may require for decompression; zstd's own levels up to 19 stay below.
 _ZSTD_WINDOW = 8 * 2**20
@@ -44,14 +46,20 @@ class BodyReader:
         self._limits = limits
 
     def expected_size(self, content_length: str) -> int:
-        """Return the most bytes that a body has, by the header of this name, which is empty if the request has none.
+        """Return the largest number of bytes that the body can have.
+
+        Args:
+            content_length: the header of this name; "" if the request has none.
 
         Raises:
-            BodyTooLargeError: it is over the limit, or no number.
+            BodyTooLargeError: the header is over the limit, or is not a number.
         """
-        if content_length and (not content_length.isdigit() or int(content_length) > self._limits.size):
+        if not content_length:
+            return self._limits.size
+        is_number = content_length.isascii() and content_length.isdigit() and len(content_length) <= _LENGTH_DIGITS
+        if not is_number or int(content_length) > self._limits.size:
             raise self._too_large()
-        return int(content_length) if content_length else self._limits.size
+        return int(content_length)
 
     async def read(self, content_length: str, incoming: IncomingBody) -> bytes:
         """Read a whole body, whose content length was checked.
@@ -95,7 +103,7 @@ class BodyReader:
         return bytes(body)
 
     def _too_large(self) -> BodyTooLargeError:
-        return BodyTooLargeError(f"a body may have {self._limits.size} bytes")
+        return BodyTooLargeError(f"a body may have at most {self._limits.size} bytes")
 
 
 def decompress(body: bytes, encoding: str, limit: int) -> bytes:

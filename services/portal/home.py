@@ -21,13 +21,13 @@ from services.portal.templates import PortalTemplates
 
 _MOST_BARS = 10
 _START = "make dev RATE=200 GAMES=5"
-# A wider interval is cut: one experiment with few players must not make all others a point.
+# Wider intervals are clipped: one experiment with few players must not shrink all others to a point.
 _WIDEST = 0.5
 _VERDICTS: Mapping[str, tuple[str, Level]] = {
     "higher": ("higher", Level.GOOD),
     "lower": ("lower", Level.BAD),
     "harmed": ("harmed", Level.BAD),
-    "sample_ratio_mismatch": ("players don't fit the shares", Level.BAD),
+    "sample_ratio_mismatch": ("player numbers don't match the shares", Level.BAD),
 }
 
 
@@ -171,7 +171,7 @@ class Home:
         return [PortfolioChart(caption, charts.bars(caption, text, most, number))]
 
     def _experiments(self) -> list[ExperimentRow]:
-        """Return the running experiments; none on the page of one game, whose name the results lack."""
+        """Return the running experiments; the page of one game shows none, because results name games differently."""
         results = [] if self.game else self.portfolio.experiments
         ends = [abs(each) for result in results for each in result.interval or ()]
         end = min(max(ends, default=0), _WIDEST)

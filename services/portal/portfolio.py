@@ -1,4 +1,4 @@
-"""Figures of all games by day, their running experiments and segments: read in the background, kept for a minute."""
+"""Daily figures of all games, their running experiments and segments, read in the background and kept for a minute."""
 
 import threading
 import time
@@ -169,7 +169,7 @@ class PortfolioReader:
             self._reads_again_at = self._clock() + _KEPT_SECONDS
 
     def _optional(self, question: Question) -> QuestionResult | None:
-        """Run a question about tables that a lakehouse may lack, such as exchange rates; None if it can't be run."""
+        """Run a question about tables that may be missing, such as exchange rates; None if it can't be run."""
         try:
             return self._run(question, _LIMITS)
         except GamelakeError:

@@ -9,7 +9,7 @@ from services.portal.questions import QuestionResult
 
 _MISMATCH = "sample_ratio_mismatch"
 
-# An experiment's first results are those of its first day; it has at most 92 days.
+# 93 days find the first result of every running experiment: one lasts at most 92 days.
 RUNNING_EXPERIMENTS = Question(
     name="running_experiments",
     title="How are the running experiments doing?",
@@ -49,9 +49,9 @@ class VariantResult:
     """The newest result of a running experiment's primary metric, for one variant.
 
     Attributes:
-        lift: the difference for each unit of the control's mean; None if it is unknown, as are `low` and `high`.
-        players: those of the variant and of the control.
-        days: the number of days so far.
+        lift: the difference divided by the control's mean. It, `low` and `high` are None if unknown.
+        players: the numbers of players of the variant and of the control.
+        days: the number of days with results so far.
     """
 
     game: str
@@ -67,14 +67,14 @@ class VariantResult:
 
     @property
     def interval(self) -> tuple[float, float, float] | None:
-        """The lift between the ends of its interval; None if it is unknown, or the variants are not comparable."""
+        """Low end, lift and high end; None if one is unknown or the variants are not comparable."""
         if self.verdict == _MISMATCH or self.lift is None or self.low is None or self.high is None:
             return None
         return self.low, self.lift, self.high
 
 
 def results_of(result: QuestionResult | None) -> list[VariantResult]:
-    """Return the results of running experiments, from rows of `running_experiments`; none without an answer."""
+    """Return the results in the rows of `running_experiments`; an empty list if the question could not be run."""
     return [_result(row) for row in (() if result is None else result.rows)]
 
 

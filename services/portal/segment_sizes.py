@@ -27,6 +27,6 @@ class SegmentSize:
 
 
 def sizes_of(result: QuestionResult | None) -> list[SegmentSize]:
-    """Return the sizes of segments, from rows of `segment_sizes`; none without an answer."""
+    """Return the sizes in the rows of `segment_sizes`; an empty list if the question could not be run."""
     rows = () if result is None else result.rows
     return [SegmentSize(str(game), str(segment), int(str(players))) for game, segment, players in rows]

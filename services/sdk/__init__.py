@@ -1,6 +1,6 @@
 """The SDK by which a game sends events to the ingest gateway: it loses no buffered event, and `send` never waits.
 
-It also assigns players to the variants of experiments.
+It also assigns players to variants of experiments.
 
 It knows HTTP and the gateway's API; nothing of the server's code, of Kafka, or of the meaning of events.
 """

@@ -1,7 +1,7 @@
-"""Verification of Ed25519 signatures, in Python alone: a game needs no library of cryptography.
+"""Verifies Ed25519 signatures in pure Python, so that a game does not need a cryptography library.
 
-It works on public values only, so that its time may depend on them. A signature takes about ten milliseconds. Source:
-RFC 8032, section 5.1.7; the tests compare it with `cryptography`.
+All inputs are public, so the running time may depend on them: about ten milliseconds for a signature. Source: RFC 8032,
+section 5.1.7. The tests compare the results with those of `cryptography`.
 """
 
 from hashlib import sha512
@@ -10,7 +10,7 @@ _P = 2**255 - 19
 _ORDER = 2**252 + 27742317777372353535851937790883648493
 _D = -121665 * pow(121666, -1, _P) % _P
 _ROOT_OF_MINUS_ONE = pow(2, (_P - 1) // 4, _P)
-_KEY_BYTES, _SIGNATURE_BYTES = 32, 64
+KEY_BYTES, _SIGNATURE_BYTES = 32, 64
 
 # A point in extended coordinates: x = X/Z, y = Y/Z, x * y = T/Z.
 _Point = tuple[int, int, int, int]
@@ -19,13 +19,13 @@ _NEUTRAL: _Point = (0, 1, 1, 0)
 
 def is_signature(public_key: bytes, message: bytes, signature: bytes) -> bool:
     """Return True if the owner of a public key has signed a message."""
-    if len(public_key) != _KEY_BYTES or len(signature) != _SIGNATURE_BYTES:
+    if len(public_key) != KEY_BYTES or len(signature) != _SIGNATURE_BYTES:
         return False
-    owner, commitment = _decoded(public_key), _decoded(signature[:_KEY_BYTES])
-    scalar = int.from_bytes(signature[_KEY_BYTES:], "little")
+    owner, commitment = _decoded(public_key), _decoded(signature[:KEY_BYTES])
+    scalar = int.from_bytes(signature[KEY_BYTES:], "little")
     if owner is None or commitment is None or scalar >= _ORDER:
         return False
-    digest = sha512(signature[:_KEY_BYTES] + public_key + message).digest()
+    digest = sha512(signature[:KEY_BYTES] + public_key + message).digest()
     challenge = int.from_bytes(digest, "little") % _ORDER
     return _are_equal(_multiplied(scalar, _BASE), _sum(commitment, _multiplied(challenge, owner)))
 
@@ -73,7 +73,7 @@ def _are_equal(left: _Point, right: _Point) -> bool:
 
 def _base() -> _Point:
     y = 4 * pow(5, -1, _P) % _P
-    point = _decoded(y.to_bytes(_KEY_BYTES, "little"))
+    point = _decoded(y.to_bytes(KEY_BYTES, "little"))
     assert point is not None  # noqa: S101 # a constant of the curve
     return point
 

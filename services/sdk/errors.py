@@ -1,17 +1,17 @@
-"""The errors of the SDK: of a client when an event is handed over, and of files of experiments.
+"""The SDK's errors: when a game hands over an event, and when it loads an experiment file.
 
 SdkError
 ├── BufferFullError       the buffer is full, and no event may be dropped
 ├── BufferFileError       the buffer's file can't be used
 ├── ClosedError           the client is closed
-└── ExperimentFileError   a file of experiments is damaged, expired or wrongly signed
+└── ExperimentFileError   an experiment file is damaged, expired or wrongly signed
 
 The result for an event that was buffered is not an error but a `BatchOutcome`.
 """
 
 
 class SdkError(Exception):
-    """The SDK has not done what it was called for."""
+    """Base class of the SDK's errors."""
 
 
 class BufferFullError(SdkError):
@@ -27,4 +27,4 @@ class ClosedError(SdkError):
 
 
 class ExperimentFileError(SdkError):
-    """A file of experiments is damaged, expired or wrongly signed."""
+    """An experiment file is damaged, expired or wrongly signed."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any
 
-from .ed25519 import is_signature
+from .ed25519 import KEY_BYTES, is_signature
 from .errors import ExperimentFileError
 from .experiments import BUCKETS, Experiment
 
@@ -29,7 +29,7 @@ class ExperimentFile:
 
     Attributes:
         game: the game's name.
-        expires_at: in seconds since 1970; from then on no player has a variant.
+        expires_at: in seconds since 1970. After it, no player has a variant.
         experiments: by name.
     """
 
@@ -47,7 +47,7 @@ class ExperimentFile:
             now: in seconds since 1970.
 
         Raises:
-            ExperimentFileError: the file is damaged, expired, or not signed by one of the keys.
+            ExperimentFileError: the file is damaged, expired or not signed by one of the keys, or its key is malformed.
         """
         payload = _signed_payload(content, keys)
         try:
@@ -55,10 +55,10 @@ class ExperimentFile:
             experiments = {each["name"]: _experiment(each) for each in document["experiments"]}
             loaded = cls(str(document["game"]), index(document["expires_at"]), experiments)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            message = "the file of experiments is signed, but has another format: update the SDK"
+            message = "the experiment file has a format that this SDK does not know: update the SDK"
             raise ExperimentFileError(message) from None
         if now >= loaded.expires_at:
-            raise ExperimentFileError(f"the file of experiments expired at {loaded.expires_at} (seconds since 1970)")
+            raise ExperimentFileError(f"the experiment file expired at {loaded.expires_at} (seconds since 1970)")
         return loaded
 
     def variant_of(
@@ -84,13 +84,22 @@ def _signed_payload(content: bytes, keys: Mapping[str, str]) -> str:
         payload, key, signature = (envelope[name] for name in ("payload", "key", "signature"))
         signed, signature = _CONTEXT + b"\0" + payload.encode(), base64.b64decode(signature, validate=True)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ExperimentFileError("the file of experiments is damaged: it is not a signed file") from None
-    public = keys.get(key) if isinstance(key, str) else None
-    if public is None:
-        raise ExperimentFileError("the file of experiments is signed with a key that this game does not know")
-    if not is_signature(base64.b64decode(public), signed, signature):
-        raise ExperimentFileError("the signature of the file of experiments is wrong")
+        raise ExperimentFileError("the experiment file is damaged: it is not a signed file") from None
+    if not isinstance(key, str) or key not in keys:
+        raise ExperimentFileError("the experiment file is signed with a key that this game does not know")
+    if not is_signature(_public_key(key, keys[key]), signed, signature):
+        raise ExperimentFileError("the signature of the experiment file is wrong")
     return str(payload)
+
+
+def _public_key(key: str, encoded: str) -> bytes:
+    try:
+        public = base64.b64decode(encoded, validate=True)
+    except ValueError:
+        public = b""
+    if len(public) != KEY_BYTES:
+        raise ExperimentFileError(f"the public key '{key}' is not {KEY_BYTES} bytes in base64")
+    return public
 
 
 def _experiment(document: Mapping[str, Any]) -> DatedExperiment:

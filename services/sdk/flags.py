@@ -1,6 +1,6 @@
-"""A player's variants from the gateway, kept up to date by a thread; a signed file answers while there is no gateway.
+"""A player's variants from the gateway, kept up to date by a thread; a signed file is used until the gateway answers.
 
-The gateway speaks OpenFeature's remote evaluation protocol (OFREP): all flags in one request, with an entity tag.
+The gateway speaks OpenFeature's remote evaluation protocol (OFREP): one request returns all flags, with an entity tag.
 """
 
 import json
@@ -28,11 +28,13 @@ _BACKOFF = Backoff()
 
 @dataclass(frozen=True, slots=True)
 class FlagPlayer:
-    """The player who plays.
+    """A player.
 
     Attributes:
-        name: the game's own name of the player; `repr` leaves it out.
+        name: the game's own name of the player.
         attributes: `platform`, `country` and `app_version`.
+
+    `repr` leaves out both.
     """
 
     name: str = field(repr=False)
@@ -40,14 +42,14 @@ class FlagPlayer:
 
 
 class Flags:
-    """The variants of one player. No method waits for the gateway or raises an error, except `refresh`, which waits.
+    """The variants of one player. No method raises an error; only `refresh` and `close` wait for the gateway.
 
     Args:
         transport: sends requests to the gateway's path for all flags.
         credentials: a key of the game.
         player: the player.
-        fallback: answers until the gateway has answered.
-        interval: between two requests; after a failed one, the time grows up to five minutes.
+        fallback: used until the first answer of the gateway.
+        interval: between two requests. After failures, the pause grows up to five minutes.
         device_clock: seconds since 1970; it may be wrong.
     """
 
@@ -79,10 +81,10 @@ class Flags:
     def connect(
         cls, url: str, credentials: Credentials, player: FlagPlayer, fallback: ExperimentFile | None = None
     ) -> Self:
-        """Start to ask the gateway at a URL, which need not be reachable yet.
+        """Start a thread that asks the gateway at a URL, which need not be reachable yet.
 
         Raises:
-            ValueError: the URL can't be one.
+            ValueError: the URL is not the address of an HTTP server.
         """
         flags = cls(HttpTransport(url, _TIMEOUT, _PATH), credentials, player, fallback)
         flags.start()
@@ -93,7 +95,7 @@ class Flags:
         self._thread.start()
 
     def variant_of(self, experiment: str) -> str | None:
-        """Return the player's variant at once; None if the player is not in the experiment, or none is known.
+        """Return the player's variant at once; None if the player is not in the experiment or the variant is unknown.
 
         Send an exposure when the player meets the variant.
         """
@@ -111,24 +113,24 @@ class Flags:
 
     @property
     def problem(self) -> str:
-        """Why the last request has failed; "" if it has not."""
+        """Why the last request failed; "" if it succeeded."""
         return self._problem
 
     def refresh(self) -> bool:
-        """Ask the gateway once, and wait for the answer; return True if the variants are those of the gateway now."""
+        """Ask the gateway once and wait for the answer; return True if the variants are up to date."""
         with self._refreshing:
             try:
                 self._problem = self._ask()
             except UnreachableError as error:
                 self._problem = f"no response: {error}"
             except Exception as error:
-                # The type alone: an error's text may have the player's name in it.
+                # Only the type: an error's text may contain the player's name.
                 self._problem = f"the request can't be sent: {type(error).__name__}"
             self._failures = self._failures + 1 if self._problem else 0
             return not self._problem
 
     def close(self) -> None:
-        """Stop asking; the known variants stay."""
+        """Stop the thread, which may take two seconds; known variants stay."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join(_CLOSE_SECONDS)
@@ -136,7 +138,7 @@ class Flags:
 
     def _ask(self) -> str:
         """Ask once; return the problem, or ""."""
-        context = {"targetingKey": self._player.name, **self._player.attributes}
+        context = {**self._player.attributes, "targetingKey": self._player.name}
         body = json.dumps({"context": context}).encode()
         self._wait = 0.0
         for _ in range(2):
@@ -171,7 +173,7 @@ class Flags:
 
 
 def _variants(body: bytes) -> Mapping[str, str | None] | None:
-    """Return the variant of each experiment; None for an answer that is not the gateway's, such as a login page."""
+    """Return the variant of each experiment; None if the gateway did not send this, but for example a login page."""
     try:
         flags = json.loads(body)["flags"]
         return {str(each["key"]): str(each["value"]) if each["reason"] == "SPLIT" else None for each in flags}

@@ -88,7 +88,7 @@ class HttpTransport:
     Args:
         url: the gateway's address, without a path: `https://events.example.com`.
         timeout: of one request.
-        path: of the requests.
+        path: the path of each request.
 
     Raises:
         ValueError: `url` is not the address of an HTTP server, or `timeout` is not a time that a request can take.

@@ -110,12 +110,12 @@ def _add_experiments(command: argparse.ArgumentParser) -> None:
         "--days",
         type=whole(1, experiments.MOST_DAYS),
         default=experiments.DAYS,
-        help="for which clients accept the file; default: %(default)s",
+        help="how long clients accept the file; default: %(default)s",
     )
-    created = _with_json(actions.add_parser("new-key", help="create a signing key, and print its public key"))
-    shown = _with_json(actions.add_parser("public-key", help="print the public key, which clients must know"))
+    created = _with_json(actions.add_parser("new-key", help="create a signing key and print its public key"))
+    shown = _with_json(actions.add_parser("public-key", help="print the public key that clients need"))
     for action in (published, created, shown):
-        action.add_argument("--key", type=Path, required=True, metavar="FILE", help="the file of the signing key")
+        action.add_argument("--key", type=Path, required=True, metavar="FILE", help="the signing key's file")
 
 
 def _add_fault(command: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Signs files with a game's experiments, for clients that assign players without a gateway."""
+"""Signs files with a game's experiments for clients that assign players offline."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ MOST_DAYS, DAYS = 366, 30
 
 
 class PublicKey(msgspec.Struct, frozen=True):
-    """A key that clients must know."""
+    """A public key that clients need, and its id."""
 
     key: str
     public: str
@@ -43,7 +43,7 @@ def public_key(file: Path) -> PublicKey:
 
 
 def write_file(game: str, key: Path, out: Path, days: int = DAYS, contracts: Path = REPOSITORY / "contracts") -> Path:
-    """Write the file with a game's experiments, under a temporary name first.
+    """Write a file with a game's experiments; it replaces an older one in one step.
 
     Args:
         game: the game's name in games.yaml.
@@ -54,7 +54,7 @@ def write_file(game: str, key: Path, out: Path, days: int = DAYS, contracts: Pat
 
     Raises:
         ContractError: a contract is wrong; names file and line.
-        SettingsError: the game is unknown, or a file can't be read or written.
+        SettingsError: the game is unknown, the key can't be read, or the file can't be written.
     """
     games, metrics = load_games(contracts / "games.yaml"), load_metrics(contracts / METRICS_FILE)
     zone = next((each.time_zone for each in games.games if each.name == game), None)

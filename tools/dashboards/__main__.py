@@ -29,7 +29,7 @@ def generate(root: Path = REPOSITORY) -> Mapping[str, str]:
 
 
 def written(folder: Path) -> Mapping[str, str]:
-    """Return the text of each file that a folder has."""
+    """Return the text of each file in a folder, by its path there."""
     return {str(file.relative_to(folder)): file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.yaml"))}
 
 
@@ -43,17 +43,17 @@ def write(files: Mapping[str, str], folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the generated files, or compare the folder with them."""
+    """Write the files, or compare them with the folder."""
     parser = command_parser(__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--check", action="store_true", help="fail if a file is not what the contracts mean")
+    action.add_argument("--check", action="store_true", help="fail if a file differs from the generated one")
     action.add_argument("--write", action="store_true", help="write the files")
     options = parser.parse_args(arguments)
     files = generate()
     if options.write:
         write(files, FOLDER)
     elif written(FOLDER) != files:
-        raise ContractError(f"{FOLDER} is not what the contracts mean: run 'python -m tools.dashboards --write'")
+        raise ContractError(f"{FOLDER} differs from the generated files: run 'python -m tools.dashboards --write'")
     return OK
 
 

@@ -14,7 +14,7 @@ from tools.dashboards.pages import Chart, SupersetDashboard
 
 Document = dict[str, Any]
 
-# Names of files become ids by it; another namespace would leave the old charts behind.
+# Ids are made of names in this namespace. With another one, a Superset in use would keep the old charts too.
 _NAMESPACE = uuid.UUID("5f1c1b0e-6f0b-4c1c-9f0e-5a1e0c3d7a52")
 _VERSION = "1.0.0"
 DATABASE = "Trino"
@@ -110,7 +110,7 @@ class Assets:
 
 
 def charts_of(page: SupersetDashboard) -> Iterator[Chart]:
-    """Yield the charts of a dashboard, from its upper left to its lower right."""
+    """Yield the charts of a dashboard, row by row."""
     for rows in page.tabs.values():
         for row in rows:
             yield from row
@@ -273,7 +273,7 @@ class _Layout:
             return self.nodes
         names = {title: f"TAB-{_slug(title)}" for title in tabs}
         self._node("ROOT_ID", "ROOT", ["TABS-all"], [])
-        # Superset expects the grid, also of a dashboard that has tabs only.
+        # Superset needs the grid even if a dashboard has only tabs.
         self._node("GRID_ID", "GRID", [], ["ROOT_ID"])
         self._node("TABS-all", "TABS", list(names.values()), ["ROOT_ID"])
         for title, rows in tabs.items():
@@ -296,7 +296,7 @@ class _Layout:
         name = f"CHART-{_slug(chart.title)}"
         meta = {
             "uuid": _chart_id(self.page, chart),
-            # Superset puts its own number here.
+            # Superset replaces this with its own number.
             "chartId": self.number,
             "sliceName": chart.title,
             "width": chart.width,

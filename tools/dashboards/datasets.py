@@ -71,7 +71,7 @@ class SupersetDataset:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The figures of a dataset: `of_metrics` maps a column to the metric of the contract that it has."""
+    """The figures of a dataset: `of_metrics` maps columns to metrics of the contract."""
 
     of_metrics: Mapping[str, str] = field(default_factory=dict)
     more: tuple[Figure, ...] = ()
@@ -80,13 +80,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """All tables and views of gold, with the type and the meaning of each column, and the metrics contract."""
+    """The metrics contract, and gold's tables and views with the type and the meaning of each column."""
 
     tables: Mapping[str, Mapping[str, tuple[str, str]]]
     metrics: MetricsContract
 
     def dataset(self, table: str, wanted: Wanted) -> SupersetDataset:
-        """Return a dataset with its figures. Ratios are added whose two metrics the table has.
+        """Return a dataset with its figures, and each ratio of the contract whose two metrics it has.
 
         Raises:
             ContractError: the table, a column or a metric is unknown.
@@ -121,7 +121,7 @@ class Declared:
 
 
 def declared(contracts: Path, views: Path) -> Declared:
-    """Read which tables and views there are.
+    """Return the tables and views of gold, as the contracts and views declare them.
 
     Raises:
         ContractError: a contract is wrong; names file and line.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tools.dashboards.datasets import Figure, Wanted
 
 DOLLARS, SHARE, DECIMAL = "$,.2f", ".1%", ",.3f"
-# The present day of each game, wherever its clock is.
+# Today in each game's time zone.
 TODAY = "begins <= current_timestamp AND ends > current_timestamp"
 WEEK, MONTH = "DATEADD(DATETIME('today'), -6, day) : ", "DATEADD(DATETIME('today'), -29, day) : "
 YESTERDAY_ON = "DATEADD(DATETIME('today'), -1, day) : "
@@ -48,8 +48,8 @@ DATASETS: Mapping[str, Wanted] = {
         },
         (
             Figure("peak", "Peak concurrent players", "sum(peak_concurrent_players)"),
-            Figure("length_p50", "Median session, s", "max(session_seconds_p50)", ",.0f"),
-            Figure("length_p90", "90 % of sessions, s", "max(session_seconds_p90)", ",.0f"),
+            Figure("length_p50", "Session median, s", "max(session_seconds_p50)", ",.0f"),
+            Figure("length_p90", "Session p90, s", "max(session_seconds_p90)", ",.0f"),
         ),
     ),
     ACTIVE: Wanted(
@@ -79,7 +79,7 @@ DATASETS: Mapping[str, Wanted] = {
             Figure("newest_hour", "Newest hour", "max(hour) FILTER (WHERE hour <= current_timestamp)", "smart_date"),
             Figure(
                 "minutes_old",
-                "Minutes since its beginning",
+                "Minutes since it began",
                 "date_diff('minute', max(hour) FILTER (WHERE hour <= current_timestamp), current_timestamp)",
                 ",d",
             ),
@@ -196,11 +196,12 @@ class Chart:
         kind: number, line, bar or table.
         figures: names of the dataset's figures.
         across: the column of the x axis.
-        by: the columns that make a line or a row each.
-        columns: of a table of rows, its columns.
+        by: the columns whose values each get a line or a row.
+        columns: the columns of a table that shows rows; empty for other charts.
         days: the range of days, in Superset's terms.
         where: a further condition in SQL.
         width: in twelfths of the page.
+        order_by: the column that sorts a table of rows, the largest first.
     """
 
     title: str
@@ -221,7 +222,9 @@ class SupersetDashboard:
     """A dashboard: rows of charts in tabs, and filters by column.
 
     Attributes:
+        tabs: the rows of charts of each tab; a single tab named "" is a page without tabs.
         filters: the title of each filter, with the dataset and the column of its values.
+        first_value: True if filters start with their first value, and accept one only.
     """
 
     slug: str
@@ -379,7 +382,7 @@ ONE_GAME = SupersetDashboard(
 LIVE_OPERATIONS = SupersetDashboard(
     "live-operations",
     "Live operations",
-    "What happens now: signals, concurrent players, events and load times.",
+    "Now and in the last week: signals, concurrent players, events and load times.",
     {
         "": (
             (
@@ -443,7 +446,7 @@ LIVE_OPERATIONS = SupersetDashboard(
 EXPERIMENTS = SupersetDashboard(
     "experiments",
     "Experiments",
-    "Verdicts with their intervals, how they came about, and the exposures.",
+    "Verdicts with their intervals, differences by day, and exposures.",
     {
         "": (
             (

@@ -184,7 +184,7 @@ def _order_ids(context: EventContext) -> pa.Array:
 
 
 def _paid_until_us(context: EventContext) -> npt.NDArray[np.int64]:
-    """Return the end of the player's period at each event; each player's periods begin at another second."""
+    """Return the end of the player's paid period at each event; players' periods begin at different seconds."""
     begins_us = context.events.player * 97_003 * _SECOND_US % _PERIOD_US
     return ((context.event_time_us + begins_us) // _PERIOD_US + 1) * _PERIOD_US - begins_us
 

@@ -26,11 +26,11 @@ EXPOSURES = {
     "Kart Rumble": ("kart_new_offer", ("control", "offer_b", "control", "offer_b")),
 }
 
-# The last product is a subscription, which no purchase event has.
+# The last product is a subscription, so purchase events never have it.
 PRODUCTS = ("gems_80", "gems_500", "gems_1200", "starter_pack", "season_pass", "gems_6500", "no_ads", "vip_monthly")
 PRODUCT_WEIGHTS = (0.40, 0.18, 0.10, 0.14, 0.09, 0.03, 0.06, 0.0)
 PRICE_CENTS = (99, 499, 999, 299, 999, 4999, 399, 499)
-# A month of a subscription lasts six hours, as months are shorter in a store's sandbox: a demo then has renewals.
+# A subscription's month lasts six hours, like the short months of a store's sandbox, so that a demo has renewals.
 SUBSCRIPTION_SECONDS = 6 * 3_600
 
 # Stores by platform.

@@ -24,7 +24,7 @@ _RELEASES_PER_RUN = 4.0
 _PURCHASE, _AD, _ERROR = 0.02, 0.09, 0.10
 _REFUND = 0.01
 _FAILED = 0.3
-# One of this many players subscribes, and has an event of the subscription once in this many steps of a session.
+# One in 50 players subscribes. A subscriber has a subscription event in every fourth step of a session.
 _PLAYERS_PER_SUBSCRIBER, _SUBSCRIPTION_STEPS = 50, 4
 _SUBSCRIPTION = len(reference_data.PRODUCTS) - 1
 
@@ -56,7 +56,7 @@ class SessionSimulator:
         self._quantity = np.ones(slots, dtype=np.int32)
         # Not all at once: a run starts in the middle of a day.
         self._next_turn = self._random.integers(0, _MEAN_EVENTS + _PAUSE_TURNS, slots)
-        # How many events each player's subscription has had; 0 for players who don't subscribe, or have cancelled.
+        # Events of each player's subscription so far; 0 for players who don't subscribe or have cancelled.
         self._subscription = np.zeros(spec.population, dtype=np.int32)
         self._level = population.first_level.copy()
         self._position = 0
@@ -117,7 +117,7 @@ class SessionSimulator:
         return kind
 
     def _subscription_kinds(self, player: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
-        """Return the kind of each subscription's next event: a tenth are cancellations, a tenth failed charges."""
+        """Return the next event of each subscription: a tenth are cancellations, a tenth failed charges."""
         number = self._subscription[player]
         choice = (player // _PLAYERS_PER_SUBSCRIBER + number * 7) % 10
         later = np.select(

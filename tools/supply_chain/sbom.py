@@ -47,7 +47,7 @@ class NothingToReadError(Exception):
 
 @contextmanager
 def _files_of(image: str, maker: str) -> Iterator[Path]:
-    """Copy the files of an image that state what it is made of, until the end of the block."""
+    """Copy an image's lists of packages and its jars and programs to a folder, which the end of the block removes."""
     if not images.exists(image):
         raise NothingToReadError(f"the Docker engine has no image {image}; run {maker}")
     with TemporaryDirectory() as folder:
@@ -113,7 +113,7 @@ class Sources:
             return list(self.of_image(folder))
 
     def _packages_of_image(self, name: str, tag: str) -> Iterable[Component]:
-        """Read the lock of the packages that only an optional image has; the image's files state their licences."""
+        """Return the packages in the lock of an optional image; the image's files state their licences."""
         with _files_of(f"gamelake/{name}:{tag}", f"compose/images.sh {name}") as folder:
             return list(self._lock(f"requirements-{name}.lock", *_site_packages(folder)))
 

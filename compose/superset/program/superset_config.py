@@ -1,4 +1,4 @@
-"""Superset's settings in the stack. Passwords are read from the secrets' files; Superset's database stores none."""
+"""Superset's settings in the stack. Passwords come from the secrets' files; Superset's database stores none."""
 
 import hashlib
 import hmac
@@ -68,7 +68,7 @@ SQLALCHEMY_ENGINE_OPTIONS = {"pool_size": 4, "max_overflow": 4, "pool_pre_ping":
 AUTH_ROLE_ADMIN = "Admin"
 CUSTOM_SECURITY_MANAGER = StackSecurityManager
 DB_CONNECTION_MUTATOR = trino_connection
-# Results depend on the person, so none is cached. The key of a cache that you add includes the person.
+# Results depend on the person, so they are not cached. If you add a cache, its keys include the person.
 CACHE_CONFIG = DATA_CACHE_CONFIG = {"CACHE_TYPE": "NullCache"}
 FEATURE_FLAGS = {
     "CACHE_IMPERSONATION": True,
@@ -79,7 +79,7 @@ FEATURE_FLAGS = {
 
 SESSION_COOKIE_SECURE = True
 SESSION_COOKIE_SAMESITE = "Lax"
-# Logins: guesses of a password are slowed down.
+# Slows down guessing of passwords.
 RATELIMIT_ENABLED = True
 RATELIMIT_STORAGE_URI = "memory://"
 RATELIMIT_APPLICATION = "1000 per second"

@@ -1,7 +1,7 @@
 """`POST /ofrep/v1/evaluate/flags` and `.../flags/{key}`: a player's variants, for any client of OpenFeature.
 
-Requests are signed as those with events are. The targeting key is the game's own name of the player, which is personal:
-it is hashed and forgotten, and is in no log, metric, trace or answer.
+Requests are signed like those with events. The targeting key is the game's own name of the player, which is personal:
+the gateway hashes it, forgets it, and keeps it out of logs, metrics, traces and answers.
 """
 
 import time
@@ -15,6 +15,7 @@ from services.gateway import metrics
 from services.gateway.authentication import Authenticator, GameKey, Role, SignatureHeaders
 from services.gateway.errors import (
     ForbiddenError,
+    MethodNotAllowedError,
     OverMemoryError,
     RateLimitedError,
     RefusedError,
@@ -34,19 +35,19 @@ from services.gateway.flags.messages import (
 from services.gateway.limits.memory_budget import REQUEST_BYTES, MemoryBudget, Reservation
 from services.gateway.limits.rates import RateLimits
 from services.gateway.request_body import BodyReader
-from services.gateway.responses import Response, method_not_allowed, retry_headers
+from services.gateway.responses import Headers, Response, retry_headers
 
 FLAGS_PATH = "/ofrep/v1/evaluate/flags"
-# A context with a few attributes has hundreds of bytes.
+# A context with a few attributes takes a few hundred bytes.
 MOST_BODY_BYTES = 16 * 1024
-# A body's context, as it is parsed, and a flag in the answer.
+# Memory of a request: copies of its body while it is parsed, and bytes for each flag of the answer.
 _CONTEXT_COPIES, _FLAG_BYTES = 4, 1024
 _JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
 class FlagsEndpoint:
-    """Evaluates flags. The limits of rate and memory are those of the game's events.
+    """Evaluates flags. Requests share the limits of rate and memory with the game's events.
 
     Attributes:
         experiments: the flags of all games.
@@ -60,15 +61,15 @@ class FlagsEndpoint:
     memory: MemoryBudget
 
     async def respond(self, scope: Any, protocol: Any) -> Response:  # noqa: ANN401 # RSGI's, which has no types
-        """Process a request; an invalid one gets a response too."""
+        """Process a request, which may be invalid, and return the response."""
+        flag = None if scope.path == FLAGS_PATH else scope.path.removeprefix(f"{FLAGS_PATH}/")
         if scope.method != "POST":
-            return method_not_allowed("POST")
-        flag = scope.path.removeprefix(FLAGS_PATH).removeprefix("/") if scope.path != FLAGS_PATH else None
+            error = MethodNotAllowedError("send a POST request")
+            return _failure_response(error, flag, [("allow", "POST")])
         try:
             return await self._process(scope.headers, protocol, flag)
         except RefusedError as error:
-            headers = [("content-type", _JSON), *retry_headers(error)]
-            return Response(error.status, headers, failure(error, flag))
+            return _failure_response(error, flag, retry_headers(error))
 
     async def _process(self, headers: Any, protocol: Any, flag: str | None) -> Response:  # noqa: ANN401 # see above
         signature, content_length = SignatureHeaders.of(headers), headers.get("content-length", "")
@@ -84,7 +85,7 @@ class FlagsEndpoint:
             body = await self.body_reader.read(content_length, protocol)
             self.authenticator.verify(key, signature, body)
             if key.role is not Role.GAME:
-                raise ForbiddenError("a key of support staff can't evaluate flags; this request needs a game's key")
+                raise ForbiddenError("a support key can't evaluate flags: sign with a game key")
             return self._evaluate(key, body, flag, headers.get("if-none-match", ""))
 
     def _reserve(self, key: GameKey, expected: int) -> Reservation:
@@ -128,6 +129,10 @@ class FlagsEndpoint:
         now = self.experiments.clock()
         flags = self.experiments.all_of(game)
         return [each.evaluate(context.targeting_key, context.attributes, now) for each in flags]
+
+
+def _failure_response(error: RefusedError, flag: str | None, headers: Headers) -> Response:
+    return Response(error.status, [("content-type", _JSON), *headers], failure(error, flag))
 
 
 def _bulk_response(content: bytes, known: str) -> Response:

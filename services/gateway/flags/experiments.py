@@ -1,6 +1,6 @@
-"""The experiments that the gateway evaluates, read again when their file changes.
+"""The experiments that the gateway evaluates, reloaded when their file changes.
 
-An error in the file leaves the former experiments in use, and never concerns events.
+If the file has an error, the previous experiments stay in use. Events are never affected.
 """
 
 import time
@@ -23,7 +23,10 @@ log = event_logger(__name__)
 
 
 class FlagReason(StrEnum):
-    """Why a flag has its value, in OpenFeature's words."""
+    """Why a flag has its value, in OpenFeature's terms.
+
+    OFREP's schema lists fewer reasons and refers to OpenFeature's, of which `DEFAULT` is one.
+    """
 
     SPLIT = "SPLIT"
     DEFAULT = "DEFAULT"
@@ -94,7 +97,7 @@ class ExperimentFlags:
     """The flags of all games.
 
     Attributes:
-        file: the experiments contract; without the file no game has a flag.
+        file: the experiments contract. If there is no file, games have no flags.
         games_file: the games contract; the metrics contract is in the same folder.
         clock: returns the current time in seconds since 1970.
     """
@@ -103,7 +106,7 @@ class ExperimentFlags:
     games_file: Path
     clock: Callable[[], float] = time.time
     _was_read: bool = field(default=False, init=False)
-    _text: bytes | None = field(default=None, init=False)
+    _content: bytes | str | None = field(default=None, init=False)
     _flags: _Flags | None = field(default=None, init=False)
 
     @property
@@ -116,31 +119,34 @@ class ExperimentFlags:
         return list((self._flags or {}).get(game, {}).values())
 
     def find(self, game: str, key: str) -> Flag | None:
-        """Return a game's flag with this key."""
+        """Return a game's flag with this key, or None."""
         return (self._flags or {}).get(game, {}).get(key)
 
     def refresh(self) -> None:
         """Read the file again if it has changed."""
-        text = self._read()
-        if self._was_read and text == self._text:
+        content = self._read()
+        if self._was_read and content == self._content:
             return
-        self._was_read, self._text = True, text
+        self._was_read, self._content = True, content
         try:
-            self._flags = {} if text is None else self._load()
+            self._flags = {} if content is None else self._load()
         except ContractError as error:
             log.warning(
                 "experiments_rejected",
                 error=error,
-                action="the former experiments stay in use; correct the file",
+                action="the previous experiments stay in use; correct the file",
             )
             return
         log.info("experiments_loaded", experiments=sum(map(len, self._flags.values())))
 
-    def _read(self) -> bytes | None:
+    def _read(self) -> bytes | str | None:
+        """Return the file's content, or None without a file, or why it can't be read."""
         try:
             return self.file.read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            return str(error)
 
     def _load(self) -> _Flags:
         games = load_games(self.games_file)

@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from services.gateway.errors import RefusedError
+from services.gateway.errors import RefusedError, UnreadableBodyError
 from services.gateway.flags.experiments import FlagEvaluation, FlagReason
 
 _ATTRIBUTES = ("platform", "country", "app_version")
@@ -27,7 +27,7 @@ class ErrorCode(StrEnum):
 
 
 class EvaluationError(RefusedError):
-    """A request can't be evaluated; the text has nothing of the request."""
+    """A request can't be evaluated. The text never quotes the request."""
 
     status = HTTPStatus.BAD_REQUEST
 
@@ -47,7 +47,7 @@ class FlagNotFoundError(EvaluationError):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The player of a request, with attributes; `repr` leaves both out."""
+    """A request's player and attributes; `repr` leaves out both."""
 
     targeting_key: str
     attributes: Mapping[str, object]
@@ -61,7 +61,7 @@ class _Request(msgspec.Struct, frozen=True):
     context: msgspec.Raw = msgspec.Raw()
 
 
-# Raw: other attributes are skipped without their values, which a client may nest deeply.
+# Raw: the values of other attributes are not decoded, because a client may nest them deeply.
 class _Context(msgspec.Struct, frozen=True):
     targeting_key: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="targetingKey")
     platform: msgspec.Raw = msgspec.Raw()
@@ -107,7 +107,7 @@ def context_of(body: bytes) -> Context:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise EvaluationError(ErrorCode.PARSE_ERROR, "the body must be a JSON object") from None
     if player is None:
-        raise EvaluationError(ErrorCode.INVALID_CONTEXT, "context.targetingKey must be a text")
+        raise EvaluationError(ErrorCode.INVALID_CONTEXT, "context.targetingKey must be a string")
     if not player:
         raise _missing_targeting_key()
     return Context(player, attributes)
@@ -118,12 +118,12 @@ def _is_missing(value: msgspec.Raw) -> bool:
 
 
 def _text(value: msgspec.Raw) -> str | None:
-    """Return a text; None for another value or none."""
+    """Return a string; None if the value is missing or has another type."""
     return msgspec.json.decode(value, type=str) if bytes(value).startswith(b'"') else None
 
 
 def _missing_targeting_key() -> EvaluationError:
-    message = "context.targetingKey is missing: send the game's own name of the player"
+    message = "context.targetingKey is missing or empty: send the game's own name of the player"
     return EvaluationError(ErrorCode.TARGETING_KEY_MISSING, message)
 
 
@@ -144,6 +144,11 @@ def _answer(evaluation: FlagEvaluation) -> _Answer:
 
 
 def failure(error: RefusedError, key: str | None) -> bytes:
-    """Return the answer to a request that is refused, in JSON; `key` is that of the flag, if the path has one."""
-    code = error.code if isinstance(error, EvaluationError) else ErrorCode.GENERAL
-    return msgspec.json.encode(_Failure(key=key, errorCode=code, errorDetails=str(error)))
+    """Return the JSON answer to a refused request; `key` is the flag of the path, or None for all flags."""
+    return msgspec.json.encode(_Failure(key=key, errorCode=_code_of(error), errorDetails=str(error)))
+
+
+def _code_of(error: RefusedError) -> ErrorCode:
+    if isinstance(error, EvaluationError):
+        return error.code
+    return ErrorCode.PARSE_ERROR if isinstance(error, UnreadableBodyError) else ErrorCode.GENERAL

@@ -107,6 +107,17 @@ def test_a_secret_that_could_not_be_made_stays_the_one_that_services_have(checko
     assert checkout.secrets() == before
 
 
+def test_a_secret_of_an_option_that_is_off_stays(checkout: Checkout) -> None:
+    (checkout.folder / "secrets/postgres-superset").write_text("old")
+
+    done = checkout.rotate("postgres-superset")
+
+    assert done.returncode == 1
+    assert "makes no postgres-superset: set the options of 'make up' here too, such as BI=1" in done.stderr
+    assert checkout.secrets()["postgres-superset"] == "old"
+    assert checkout.steps == ["secrets.sh"]
+
+
 def test_grafana_gets_its_new_password_while_it_runs(checkout: Checkout) -> None:
     assert checkout.rotate("grafana-password").returncode == 0
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
+from services.gateway.flags.endpoint import FLAGS_PATH
 from services.gateway.flags.experiments import ExperimentFlags
 from services.gateway.flags.messages import Context
 from services.sdk import Experiment
@@ -113,6 +114,7 @@ def test_all_flags_have_a_tag_by_which_the_same_answer_is_not_sent_again(flags: 
 @pytest.mark.parametrize(
     ("flag", "body", "status", "code"),
     [
+        (RUNNING, b"", 400, "PARSE_ERROR"),
         (RUNNING, b"{", 400, "PARSE_ERROR"),
         (RUNNING, b"[]", 400, "PARSE_ERROR"),
         (RUNNING, b"[" * 9_000, 400, "PARSE_ERROR"),
@@ -165,10 +167,13 @@ def test_a_key_of_support_staff_evaluates_nothing(flags: Flags) -> None:
     assert flags.post(RUNNING, context(), key=SUPPORT_KEY).status == HTTPStatus.FORBIDDEN
 
 
-def test_only_post_is_a_method_of_the_path(flags: Flags) -> None:
-    response = flags.send("GET", "/ofrep/v1/evaluate/flags", {}, b"")
+def test_only_post_is_a_method_of_the_paths(flags: Flags) -> None:
+    for flag in (None, RUNNING):
+        path = FLAGS_PATH if flag is None else f"{FLAGS_PATH}/{flag}"
+        response = flags.send("GET", path, {}, b"")
 
-    assert (response.status, dict(response.headers)["allow"]) == (HTTPStatus.METHOD_NOT_ALLOWED, "POST")
+        assert (response.status, dict(response.headers)["allow"]) == (HTTPStatus.METHOD_NOT_ALLOWED, "POST")
+        assert (answer_of(response)["errorCode"], answer_of(response).get("key")) == ("GENERAL", flag)
 
 
 def test_a_key_over_its_rate_gets_429_with_the_time_to_wait(flags: Flags) -> None:
@@ -204,6 +209,30 @@ def test_a_changed_file_is_read_again_and_an_error_in_it_keeps_the_former_experi
     flags.file.unlink()
     flags.endpoint.experiments.refresh()
     assert answer_of(flags.post(None, context())) == {"flags": []}
+
+
+def test_a_file_that_cant_be_read_keeps_the_previous_experiments_until_it_can(
+    flags: Flags, caplog: pytest.LogCaptureFixture
+) -> None:
+    flags.file.unlink()
+    flags.file.mkdir()
+    flags.endpoint.experiments.refresh()
+    flags.endpoint.experiments.refresh()
+    assert flags.post(RUNNING, context()).status == HTTPStatus.OK
+    [line] = logged(caplog, "experiments_rejected")
+    assert "experiments.yaml" in str(line["error"])
+
+    flags.file.rmdir()
+    write_experiments(flags.file, [experiment("new")])
+    flags.endpoint.experiments.refresh()
+    assert flags.post("new", context()).status == HTTPStatus.OK
+
+
+def test_a_gateway_starts_although_the_file_cant_be_read(tmp_path: Path) -> None:
+    # Docker makes a folder where a mounted file is missing.
+    (tmp_path / "experiments.yaml").mkdir()
+
+    assert Flags.open(tmp_path, None).post(RUNNING, context()).status == HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def test_without_a_good_file_no_player_gets_a_wrong_variant(tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ def test_a_refused_body_is_read_until_its_sender_closes_the_connection() -> None
     assert body.read == 60
 
 
-@pytest.mark.parametrize("length", ["101", "9" * 30, "-1", "x"])
-def test_a_content_length_over_the_limit_is_refused(length: str) -> None:
+@pytest.mark.parametrize("length", ["101", "9" * 30, "9" * 5_000, "-1", "1e1", "x", "\u00b2", "\u0661"])
+def test_a_content_length_over_the_limit_or_that_is_not_a_number_is_refused(length: str) -> None:
     with pytest.raises(BodyTooLargeError):
         BodyReader(LIMITS).expected_size(length)
 

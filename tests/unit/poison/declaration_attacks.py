@@ -9,13 +9,14 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from gamelake.model.errors import StartupError
+from gamelake.model.errors import ContractError, StartupError
 from gamelake.privacy.vault.keyring import VaultKeyring
 from gamelake.quality.checking import check_rules
 from gamelake.quality.rules_in_force import WatchedRules
 from services.catalog.errors import ViewRefusedError
 from services.catalog.views import ViewFiles
 from services.gateway.authentication import Keyring
+from services.gateway.flags.experiments import ExperimentFlags
 from tests.unit.gateway.events import contract
 from tests.unit.model.declared_files import LOADERS, damaged, refused_or_read
 from tests.unit.poison.budgets import budget
@@ -78,6 +79,19 @@ def _vault_keys_of(file: Path) -> Callable[[], object]:
     return used
 
 
+def _experiments_of(file: Path) -> Callable[[], object]:
+    flags = ExperimentFlags(file, _GAMES_FILE)
+
+    def used() -> object:
+        flags.refresh()
+        return {game.name: [each.spec for each in flags.all_of(game.name)] for game in contract().games}
+
+    used()
+    if not flags.is_known:
+        raise ContractError(f"{file} has an error")
+    return used
+
+
 def _views_of(files: ViewFiles) -> Callable[[], object]:
     used = files.wanted(frozenset())
 
@@ -99,6 +113,7 @@ READERS = {
     "rules.yaml": Reader(_RULES, _rules_of),
     "ingest-keys.yaml": Reader(_KEYS, _game_keys_of),
     "vault-keys.yaml": Reader(_VAULT_KEYS, _vault_keys_of),
+    "experiments.yaml": Reader(Path("contracts/experiments.yaml").read_bytes(), _experiments_of),
     "views/gold/players.sql": Reader(
         _VIEW.read_bytes(), lambda file: _views_of(ViewFiles(file.parents[1], _GAMES_FILE))
     ),

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -34,6 +34,7 @@ from services.gateway.responses import Response
 from services.gateway.settings import BodyLimits
 from services.gateway.traces import RequestTracer
 from tests.unit.gateway.events import GAME, an_event, contract, validator
+from tests.unit.gateway.flag_requests import SECRET
 from tests.unit.gateway.worlds import NO_PAUSE, Body, Outcome, World, a_world, outcome_alone, without_pseudonym
 from tests.unit.poison.budgets import budget
 from tests.unit.poison.gateway_requests import (
@@ -49,9 +50,8 @@ from tests.unit.poison.gateway_requests import (
 _LIMITS = BodyLimits(size=MIB, decompressed=MIB, events=2_000, timeout=timedelta(seconds=10))
 # As `GatewaySettings.check_memory` requires for these limits. A process may grow by some more.
 _MEMORY, _MOST_MIB = 32 * MIB, 80
-_SECRET = "a-secret-that-only-a-test-could-love"  # noqa: S105 # only tests know it
 _KEYS = "keys:\n" + "".join(
-    f"  - {{id: {game}, game: {game}, secrets: [{_SECRET}], rate: 10000000}}\n" for game in (GAME, ATTACKER, NEIGHBOUR)
+    f"  - {{id: {game}, game: {game}, secrets: [{SECRET}], rate: 10000000}}\n" for game in (GAME, ATTACKER, NEIGHBOUR)
 )
 _REFUSALS = frozenset({400, 401, 408, 413, 415, 503})
 _GOOD_EVENTS = 3
@@ -85,7 +85,7 @@ class _Kafka:
         return len(reports)
 
 
-class _Protocol:
+class IncomingRequest:
     """The body of a request, as the server gives it."""
 
     def __init__(self, request: HostileRequest) -> None:
@@ -102,6 +102,19 @@ class _Protocol:
             yield chunk
         if self._request.is_cut:
             raise ProtocolClosed
+
+
+def headers_of(request: HostileRequest, key: str) -> Mapping[str, str]:
+    """The headers of a request that this key signs; the request's own replace them."""
+    body, timestamp = b"".join(request.chunks), str(int(time.time()))
+    headers = {
+        "content-type": JSON,
+        "content-length": str(len(body)),
+        KEY_HEADER: key,
+        TIMESTAMP_HEADER: timestamp,
+        SIGNATURE_HEADER: sign(SECRET.encode(), timestamp, body),
+    }
+    return {name: value for name, value in {**headers, **request.headers}.items() if value is not None}
 
 
 def prepared_twice(
@@ -152,17 +165,8 @@ class Gateway:
 
     async def send(self, request: HostileRequest, game: str) -> Response:
         """Send a request once, with the right headers where it has none."""
-        body, timestamp = b"".join(request.chunks), str(int(time.time()))
-        headers = {
-            "content-type": JSON,
-            "content-length": str(len(body)),
-            KEY_HEADER: game,
-            TIMESTAMP_HEADER: timestamp,
-            SIGNATURE_HEADER: sign(_SECRET.encode(), timestamp, body),
-        }
-        present = {name: value for name, value in {**headers, **request.headers}.items() if value is not None}
-        scope = SimpleNamespace(headers=present, client="192.0.2.1:1234")
-        return await self.endpoint.respond(scope, _Protocol(request))
+        scope = SimpleNamespace(headers=headers_of(request, game), client="192.0.2.1:1234")
+        return await self.endpoint.respond(scope, IncomingRequest(request))
 
     async def send_until_accepted(self, request: HostileRequest, game: str) -> Response:
         """Send a request again while the vault or Kafka fails."""

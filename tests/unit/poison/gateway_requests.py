@@ -110,14 +110,8 @@ _CONTENTS = st.one_of(
 _FRAMES = st.sampled_from(
     [lambda frame: frame * 2, lambda frame: frame + b"x", *[partial(_cut, end) for end in (1, 5, 20, 40)]]
 )
-_STORED = st.builds(
-    lambda content, encoding, change: change(compressed(content, encoding)),
-    _CONTENTS,
-    _ENCODINGS,
-    st.one_of(st.just(bytes), _FRAMES),
-)
 _TEXTS = st.one_of(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12), st.just("x" * 9_000))
-_HEADERS = st.fixed_dictionaries(
+HEADERS = st.fixed_dictionaries(
     {},
     optional={
         "content-type": st.one_of(
@@ -126,28 +120,42 @@ _HEADERS = st.fixed_dictionaries(
         ),
         "content-encoding": st.one_of(_ENCODINGS, st.sampled_from(["", "GZIP", "gzip, gzip", "deflate", "br"]), _TEXTS),
         "content-length": st.one_of(
-            st.none(), st.sampled_from(["0", "1", "99999999999999999999", "-1", "1e3"]), _TEXTS
+            st.none(), st.sampled_from(["0", "1", "9" * 20, "9" * 5_000, "-1", "1e3", "\u00b2"]), _TEXTS
         ),
         KEY_HEADER: st.one_of(st.sampled_from(["", GAME, "nobody", "x\ny", f"{GAME} "]), _TEXTS),
         TIMESTAMP_HEADER: st.one_of(st.sampled_from(["", "0", "-1", "9" * 12, "9" * 400, "1.5"]), _TEXTS),
         SIGNATURE_HEADER: st.one_of(st.sampled_from(["", "0" * 64, "0" * 9_000]), _TEXTS),
     },
 )
-HOSTILE_REQUESTS = st.builds(
-    lambda content, cuts, headers, is_cut: HostileRequest(
-        chunks=[content[start:end] for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), None], strict=True)],
-        headers=headers,
-        is_cut=is_cut,
-    ),
-    _STORED,
-    st.lists(st.integers(0, 60), max_size=3),
-    _HEADERS,
-    st.sampled_from([False, False, False, True]),
-)
+
+
+def hostile_requests(
+    contents: st.SearchStrategy[bytes], headers: st.SearchStrategy[Mapping[str, str | None]]
+) -> st.SearchStrategy[HostileRequest]:
+    """Return requests with these contents, compressed, damaged, in chunks and cut, and with these headers."""
+    stored = st.builds(
+        lambda content, encoding, change: change(compressed(content, encoding)),
+        contents,
+        _ENCODINGS,
+        st.one_of(st.just(bytes), _FRAMES),
+    )
+    return st.builds(
+        lambda content, cuts, headers, is_cut: HostileRequest(
+            chunks=[content[start:end] for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), None], strict=True)],
+            headers=headers,
+            is_cut=is_cut,
+        ),
+        st.one_of(contents, stored),
+        st.lists(st.integers(0, 60), max_size=3),
+        headers,
+        st.sampled_from([False, False, False, True]),
+    )
+
+
 GATEWAY_ATTACKS = st.builds(
     GatewayAttack,
     bodies=st.lists(st.tuples(BODIES, _ENCODINGS), max_size=3),
-    hostile=st.lists(HOSTILE_REQUESTS, max_size=8),
+    hostile=st.lists(hostile_requests(_CONTENTS, HEADERS), max_size=8),
     expanding=st.tuples(st.sampled_from([0, 0, 1, 4, 60]), st.sampled_from(list(_EXPANDING))),
     circumstances=CIRCUMSTANCES,
     unconfirmed=st.sampled_from([0, 0, 0, 1, 2]),

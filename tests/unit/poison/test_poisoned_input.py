@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 
+from tests.unit.gateway.flag_requests import Flags
 from tests.unit.poison.declaration_attacks import (
     DECLARATION_ATTACKS,
     READERS,
@@ -14,6 +15,7 @@ from tests.unit.poison.declaration_attacks import (
     check_declaration_attack,
 )
 from tests.unit.poison.file_attacks import FILE_ATTACKS, HostileObject, check_file_attack
+from tests.unit.poison.flag_attacks import FLAG_ATTACKS, MEMORY, FlagAttack, check_flag_attack
 from tests.unit.poison.gateway_attacks import check_gateway_attack
 from tests.unit.poison.gateway_requests import GATEWAY_ATTACKS, GatewayAttack
 from tests.unit.poison.kafka_attacks import KAFKA_ATTACKS, KafkaAttack, check_kafka_attack
@@ -49,6 +51,19 @@ def test_an_attack_on_live_operations_harms_no_other_game(attack: KafkaAttack) -
 def test_an_attack_on_the_gateway_costs_no_good_event(attack: GatewayAttack) -> None:
     with TemporaryDirectory() as folder:
         check_gateway_attack(attack, Path(folder))
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory: pytest.TempPathFactory) -> Flags:
+    return Flags.open(tmp_path_factory.mktemp("flags"), memory=MEMORY)
+
+
+@examples(150, "POISON_FACTOR")
+@given(attack=FLAG_ATTACKS)
+def test_an_attack_on_the_flags_gets_refusals_of_the_protocol_and_costs_no_variant(
+    flags: Flags, attack: Sequence[FlagAttack]
+) -> None:
+    check_flag_attack(attack, flags)
 
 
 @examples(65, "POISON_FACTOR")

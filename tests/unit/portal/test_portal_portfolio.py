@@ -181,7 +181,7 @@ def test_running_experiments_have_their_verdicts_and_lifts_with_intervals() -> N
     assert '<td data-label="verdict" class="good">higher</td><td data-label="lift">+12.0%</td>' in text
     assert "+2.0% to +22.0%" in text
     assert "5,100 of 10,000" in text
-    assert "players don&#39;t fit the shares" in text
+    assert "player numbers don&#39;t match the shares" in text
     assert EVIL not in text
     [picture] = [each for each in Elements(text).all("svg") if each.get("class") == "interval"]
     assert picture["aria-label"] == "new_shop, offer: lift +12.0%, +2.0% to +22.0%"

@@ -189,6 +189,16 @@ def test_the_stacks_databases_are_the_registrys_and_the_vaults() -> None:
     }
 
 
+def test_superset_adds_its_database_to_those_of_the_stack() -> None:
+    declared = load_databases(COMPOSE / "superset" / "databases.yaml").databases
+    superset = next(database for database in declared if database.name == "superset")
+
+    assert superset.may == ()
+    assert [each for each in declared if each is not superset] == list(
+        load_databases(COMPOSE / "postgres" / "databases.yaml").databases
+    )
+
+
 def test_the_stacks_buckets_name_a_policy_for_each_user() -> None:
     declared = load_buckets(COMPOSE / "object-store" / "buckets.yaml")
 

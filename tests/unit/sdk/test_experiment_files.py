@@ -124,6 +124,12 @@ def test_two_keys_are_valid_while_one_replaces_the_other() -> None:
         assert ExperimentFile.load(publish(SPECS, GAME, key, VALIDITY), keys, NOW).game == GAME
 
 
+@pytest.mark.parametrize("public", ["?", "AAAA", "", "A" * 44 + "\u00fc"])
+def test_a_public_key_that_is_not_one_is_an_error_that_names_its_id(public: str) -> None:
+    with pytest.raises(ExperimentFileError, match=f"public key '{KEY.id}' is not"):
+        ExperimentFile.load(FILE, {KEY.id: public}, NOW)
+
+
 @examples(25)
 @given(st.binary(min_size=32, max_size=32), st.binary(max_size=200), st.integers(0, 63), st.integers(1, 255))
 def test_signatures_are_verified_as_cryptography_verifies_them(

@@ -68,6 +68,15 @@ def test_variants_come_from_the_gateways_answer_about_all_experiments() -> None:
     assert {"gamelake-key", "gamelake-timestamp", "gamelake-signature"} <= headers.keys()
 
 
+def test_an_attribute_replaces_no_player() -> None:
+    gateway = Gateway(lambda *_: answered())
+    player = FlagPlayer("player-1", {"targetingKey": "player-2"})
+
+    Flags(gateway, CREDENTIALS, player).refresh()
+
+    assert gateway.requests[0][0] == {"context": {"targetingKey": "player-1"}}
+
+
 def test_an_unchanged_answer_is_not_sent_again() -> None:
     gateway = Gateway(lambda _, headers: Reply(304, {}, b"") if "if-none-match" in headers else answered())
     flags = flags_of(gateway)
