@@ -100,9 +100,15 @@ class Evaluation:
     _files: dict[str, FileEntry] = field(init=False)
 
     def __post_init__(self) -> None:
-        """List the committed files, and remove those of games without players."""
+        """List the committed files; remove those with former numbers of games whose players have no new ones."""
         self._files = {file.partition["game_name"] or "": file for file in self.committed.table.files}
-        self._removed = [file for game, file in self._files.items() if not self.states.has_players(game)]
+        if not self.is_comparable:
+            self._removed = [file for game, file in self._files.items() if game in self.states.broken]
+
+    @property
+    def games(self) -> set[str]:
+        """The games that have committed sets."""
+        return set(self._files)
 
     def take(self, game: str, pending: Pending, unsettled: BitMap) -> None:
         """Evaluate the segments of a game's pending players, and find the differences to the committed sets.
@@ -120,7 +126,9 @@ class Evaluation:
             return
         present = self._members(game, segments, former, numbers)
         movers = moved(former, present)
-        published = movers | unsettled if self.is_comparable else movers | unsettled | as_set(numbers)
+        published = movers | unsettled
+        if self._is_topic_unknown(game, present):
+            published |= as_set(numbers)
         if published:
             self.moves[game] = Move(published, present, pending)
         self.evaluated += len(numbers)
@@ -136,13 +144,19 @@ class Evaluation:
         Raises:
             CommitConflictError: another writer has committed since the table was opened.
         """
-        if not self._written and not self._removed:
+        # Without files too, the commit has the id of the present numbers, with which the next refresh compares.
+        if not self._written and not self._removed and self.is_comparable:
             return
         files = [file for file, _ in self._written.values()]
         removed = list({file.path: file for file in self._removed}.values())
         self.committed.commit(files, removed, self.states.generation)
         for game, (file, members) in self._written.items():
             self.committed.remember(game, file.path, members)
+
+    def _is_topic_unknown(self, game: str, present: Members) -> bool:
+        """Return True if players of a game may have segments in the topic that no committed set has."""
+        was_removed = self.committed.table.version >= 0 and game not in self._files
+        return not self.is_comparable or (was_removed and bool(present))
 
     def _everyone(self, game: str, former: Members) -> Numbers:
         """Return the numbers of all players, and of those who were members."""

@@ -1,7 +1,7 @@
 """The states of all players, brought up to date with gold's player days, and the players to evaluate for it."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -22,6 +22,8 @@ from gamelake.serving.players.tables import MONTH
 _EPOCH = date(1970, 1, 1)
 # More files are not compared: everything is computed again, which takes less memory.
 _MOST_COMPARED_BYTES = 32 * 2**20
+# The table of players has all names. While Kafka is down, more names are not kept.
+_MOST_NAMES = 200_000
 _GAMES = "SELECT DISTINCT game_name FROM (SELECT game_name FROM came UNION ALL SELECT game_name FROM went)"
 
 
@@ -31,7 +33,7 @@ class Pending:
 
     Attributes:
         numbers: the players; None for all of the game.
-        names: pieces of (number, gamer_id) that were read anyway.
+        names: (number, gamer_id) of some of the players, which saves a look-up; at most about `_MOST_NAMES`.
     """
 
     numbers: Numbers | None = field(default_factory=lambda: np.zeros(0, np.uint32))
@@ -41,6 +43,11 @@ class Pending:
         """Add players."""
         if self.numbers is not None:
             self.numbers = merged([self.numbers, numbers])
+
+    def keep_names(self, names: pa.Table) -> None:
+        """Keep the names of some players (number, gamer_id), unless there are too many."""
+        if self.numbers is not None and sum(map(len, self.names)) + len(names) <= _MOST_NAMES:
+            self.names.append(names)
 
 
 @dataclass(slots=True)
@@ -83,9 +90,12 @@ class PlayerStates:
         """Have no player evaluated again, but all players of broken and of incomplete games."""
         self.pending = {game: Pending(numbers=None) for game in self.broken | set(incomplete)}
 
-    def has_players(self, title: str) -> bool:
-        """Return True if a game has players, or if its players are not known at present."""
-        return title in self.of_game or title in self.broken
+    def include(self, games: Iterable[str]) -> None:
+        """Include games that may have no players any longer, and have their former members evaluated."""
+        for game in games:
+            if game not in self.of_game:
+                self.of_game[game] = GameState(game, self._today(game))
+                self.pending[game] = Pending(numbers=None)
 
     def follow(self, players: TableFilesOf, generation: str, sql: Engine) -> None:
         """Bring the states of all players up to date.
@@ -156,9 +166,8 @@ class PlayerStates:
         applied = self.of_game[game].apply(numbers, known, changes)
         pending = self.pending.setdefault(game, Pending())
         pending.add(applied.numbers)
-        if pending.numbers is not None:
-            names = pa.table({"number": numbers, "gamer_id": changes.column("gamer_id")})
-            pending.names.append(names.filter(pa.array(known)))
+        names = pa.table({"number": numbers, "gamer_id": changes.column("gamer_id")})
+        pending.keep_names(names.filter(pa.array(known)))
         return applied.again
 
     def _apply_again(self, sql: Engine, game: str, keys: pa.Array) -> None:
@@ -176,10 +185,7 @@ class PlayerStates:
                 self.broken.add(game)
 
     def _give_clock(self, sql: Engine, games: Sequence[str]) -> None:
-        for game in games:
-            if game not in self.of_game:
-                self.of_game[game] = GameState(game, self._today(game))
-                self.pending[game] = Pending(numbers=None)
+        self.include(games)
         sql.give("clock", as_days({game: self.of_game[game].today for game in games}))
 
     def _today(self, game: str) -> int:
@@ -187,7 +193,12 @@ class PlayerStates:
 
     def _begin_days(self, sql: Engine) -> None:
         """Compute the windows of games whose day has begun, and evaluate all their players."""
-        begun = {game: today for game, state in self.of_game.items() if (today := self._today(game)) > state.today}
+        # The state of a broken game lacks players, and is computed again as a whole.
+        begun = {
+            game: today
+            for game, state in self.of_game.items()
+            if game not in self.broken and (today := self._today(game)) > state.today
+        }
         if not begun:
             return
         first = _EPOCH + timedelta(days=min(begun.values()) - MONTH + 1)

@@ -125,6 +125,7 @@ class SegmentRefresh:
         made = Evaluation(self.committed, states, self._segments_of, self.kept, sql, is_comparable)
         unsettled = self._unsettled.recall(states.generation, table.version)
         self.publisher.follow_erasures()
+        states.include(made.games | unsettled.keys())
         for game in sorted(states.of_game.keys() - states.broken):
             made.take(game, states.pending.get(game, Pending()), unsettled.get(game, BitMap()))
             self.progress()
