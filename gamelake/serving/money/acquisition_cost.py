@@ -18,7 +18,7 @@ from gamelake.model.choices import allowed
 from gamelake.model.errors import ContractError
 from gamelake.model.naming import ACQUISITION_COST
 from gamelake.objects.store import Store
-from gamelake.serving.money.imported import DAY, replace_rows
+from gamelake.serving.money.imported import DAY, replace_rows, without_mark
 
 TABLE = DeclaredTable(
     ACQUISITION_COST.removeprefix("gold/"),
@@ -74,7 +74,7 @@ def read_cost(lines: TextIO, name: str, titles: Mapping[str, str]) -> pa.Table:
     Raises:
         ContractError: a column is missing, or a line can't be read; names file and line.
     """
-    rows = csv.DictReader(lines)
+    rows = csv.DictReader(without_mark(lines))
     if missing := [column for column in _COLUMNS if column not in (rows.fieldnames or ())]:
         raise ContractError(f"{name}:1: the column '{missing[0]}' is missing; write {','.join(_COLUMNS)}")
     found = [_cost(row, f"{name}:{rows.line_num}", titles) for row in rows]
@@ -101,11 +101,6 @@ def import_cost(store: Store, cost: pa.Table, *, dry_run: bool = False) -> CostI
     if result.committed:
         replace_rows(store, TABLE, cost, _KEYS)
     return result
-
-
-def create_table(store: Store) -> None:
-    """Create the table without rows, unless it exists, so that views over it exist."""
-    replace_rows(store, TABLE, TABLE.schema.empty_table(), _KEYS)
 
 
 def _cost(row: Mapping[str, str | None], place: str, titles: Mapping[str, str]) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Tables of gold whose rows are imported from files: an import replaces rows of its days."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,21 @@ from gamelake.scans.datasets import dataset
 
 DAY = "event_date"
 _ATTEMPTS = 10
+
+
+def without_mark(lines: Iterable[str]) -> Iterator[str]:
+    """Yield a file's lines without the byte order mark that spreadsheets write before the first one."""
+    for number, line in enumerate(lines):
+        yield line if number else line.removeprefix("\ufeff")
+
+
+def create_table(store: Store, definition: DeclaredTable) -> None:
+    """Create a table without rows, unless it exists, so that views over it exist.
+
+    Raises:
+        TransientError: other writers committed first at every attempt.
+    """
+    replace_rows(store, definition, definition.schema.empty_table(), ())
 
 
 def replace_rows(store: Store, definition: DeclaredTable, rows: pa.Table, keys: Sequence[str]) -> None:
