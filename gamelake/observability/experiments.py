@@ -23,7 +23,6 @@ from gamelake.serving.experiments.verdicts import ExperimentVerdict
 # A running experiment has results up to today, or up to yesterday until its first refresh of the day.
 _RECENT = timedelta(days=3)
 _UTC: Mapping[str, str] = MappingProxyType({})
-_MISMATCH = ExperimentVerdict.SAMPLE_RATIO_MISMATCH
 
 
 def _now() -> datetime:

@@ -1,6 +1,6 @@
 """The members of segments as sets of players' numbers, and the differences between two versions of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -48,11 +48,6 @@ def segments_of(players: Numbers, members: Members) -> pa.Array:
     codes = np.nonzero(is_in)[1].astype(np.int32)
     values = pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string())).cast(pa.string())
     return pa.ListArray.from_arrays(pa.array(offsets), values)
-
-
-def only(members: Members, names: Iterable[str]) -> dict[str, BitMap]:
-    """Return the members of some segments."""
-    return {name: members[name] for name in names if name in members}
 
 
 def read_members(rows: pa.Table) -> dict[str, BitMap]:

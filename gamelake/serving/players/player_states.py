@@ -14,10 +14,10 @@ from gamelake.scans.sql_engine import Engine
 from gamelake.serving.kpis.numbers import PLAYER_KEY, KnownPlayers, Numbers
 from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.kpis.table_files import TableFilesOf
-from gamelake.serving.players.player_days import PlayerDays, names_of
+from gamelake.serving.kpis.tables import MONTH
+from gamelake.serving.players.player_days import PlayerDays
 from gamelake.serving.players.state import GameState, as_days, merged, of_each_game
 from gamelake.serving.players.statements import CHANGES, RECENT_SUMS, WINDOWS
-from gamelake.serving.players.tables import MONTH
 
 _EPOCH = date(1970, 1, 1)
 # More files are not compared: everything is computed again, which takes less memory.
@@ -132,7 +132,7 @@ class PlayerStates:
         for part in changes.parts():
             self._days.give(sql, "came", part.came)
             self._days.give(sql, "went", part.went)
-            self._apply(sql, names_of(sql.table(_GAMES)), self.broken)
+            self._apply(sql, sql.table(_GAMES).column("game_name").to_pylist(), self.broken)
         if self.broken and time.monotonic() >= self._next_rebuild:
             self._next_rebuild = time.monotonic() + self.rebuild_seconds
             broken, self.broken = self.broken, set()

@@ -72,7 +72,7 @@ class SegmentPublisher:
             KafkaUnavailableError: Kafka did not acknowledge all of them.
             RegistryUnavailableError: the registry did not accept the schema.
         """
-        game = self._name(title)
+        game = self.games.name_of(title)
         if game is None or not len(gamer_ids):
             return
         keys = self._keys(game, gamer_ids)
@@ -97,7 +97,7 @@ class SegmentPublisher:
         Raises:
             KafkaUnavailableError: Kafka did not acknowledge all of them.
         """
-        game = self._name(title)
+        game = self.games.name_of(title)
         if game is not None and len(gamer_ids):
             self._opened().forget(self._keys(game, gamer_ids))
 
@@ -129,9 +129,6 @@ class SegmentPublisher:
         if self._publisher is None:
             self._publisher = Publisher(publication(self.topic))
         return self._publisher
-
-    def _name(self, title: str) -> str | None:
-        return next((game.name for game in self.games.games if title in game.match), None)
 
     def _keys(self, game: str, gamer_ids: pa.Array) -> pa.Array:
         return player_keys(pa.repeat(pa.scalar(game), len(gamer_ids)), gamer_ids)

@@ -142,7 +142,7 @@ class SegmentRefresh:
 
     def _segments_of(self, title: str) -> list[SegmentSpec]:
         """Return the segments of a game; a title that the games contract does not list has those of all games."""
-        name = next((game.name for game in self.games.games if title in game.match), None)
+        name = self.games.name_of(title)
         return [each for each in self.segments if each.game in {None, name}]
 
     def _publish(self, moves: Mapping[str, Move]) -> None:

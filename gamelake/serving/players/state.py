@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from gamelake.model.arrays import Days, Flags, Ints
 from gamelake.serving.kpis.numbers import Numbers
+from gamelake.serving.kpis.tables import MONTH
 from gamelake.serving.players.statements import SUMS, TEXTS, TRAITS, WINDOWS, Trait
-from gamelake.serving.players.tables import MONTH, PLAYER_COLUMNS
+from gamelake.serving.players.tables import PLAYER_COLUMNS
 
 _NO_DAY, _NO_TEXT, _NO_KEY = np.int32(-(2**31)), np.int32(-1), np.int64(-1)
 _EMPTY = {
@@ -62,11 +63,6 @@ class GameState:
     def numbers(self) -> Numbers:
         """The numbers of all players: uint32, ascending."""
         return np.flatnonzero(self._columns["key"] != _NO_KEY).astype(np.uint32)
-
-    @property
-    def bytes(self) -> int:
-        """The memory of the arrays."""
-        return sum(column.nbytes for column in self._columns.values())
 
     def places_of(self, keys: Ints) -> Numbers:
         """Return the numbers that players have in this state, those without one left out: uint32, ascending."""

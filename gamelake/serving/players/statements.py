@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from gamelake.serving.kpis.numbers import PLAYER_KEY
-from gamelake.serving.players.tables import MONTH, WEEK
+from gamelake.serving.kpis.sources import PLAYER_DAYS
+from gamelake.serving.kpis.tables import MONTH, WEEK
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,6 @@ SUMS = {
     "bookings_30d": ("micros", MONTH),
 }
 WINDOWS = tuple(name for name, (_, days) in SUMS.items() if days)
-ROWS = "event_date IS NOT NULL AND game_name IS NOT NULL AND gamer_id IS NOT NULL AND event_count > 0"
-READS = (
-    "event_date", "game_name", "gamer_id", "session_count", "event_count", "purchase_count", "bookings", "country",
-    "platform", "app_version",
-)  # fmt: skip
 _COUNTS = ("event_count", "session_count", "purchase_count", "micros")
 _VALUES = ("country", "platform", "app_version")
 # Bookings beyond DECIMAL(18, 6) can't come from the gateway; they count as none.
@@ -79,8 +75,8 @@ def _changed_days() -> str:
         SELECT game_name, key, event_date, any_value(gamer_id) AS gamer_id, {sums}, {values},
           bool_or(sign = 1) AS stands, bool_or(sign = -1) AS stood,
           coalesce({bought.format(1)}, false) AS bought, coalesce({bought.format(-1)}, false) AS had_bought
-        FROM (SELECT *, 1 AS sign FROM ({_DAY} FROM came WHERE {ROWS})
-          UNION ALL SELECT *, -1 AS sign FROM ({_DAY} FROM went WHERE {ROWS}))
+        FROM (SELECT *, 1 AS sign FROM ({_DAY} FROM came WHERE {PLAYER_DAYS.rows})
+          UNION ALL SELECT *, -1 AS sign FROM ({_DAY} FROM went WHERE {PLAYER_DAYS.rows}))
         GROUP BY game_name, key, event_date HAVING {differs}"""  # noqa: S608 # constants
 
 
@@ -129,5 +125,5 @@ CHANGES = f"""
 # The sums of the windows of each player, from the relation `recent`, which has the rows of the windows' days.
 RECENT_SUMS = f"""
     SELECT game_name, key, {", ".join(map(_sum, WINDOWS))}
-    FROM ({_DAY} FROM recent WHERE {ROWS}) JOIN clock USING (game_name)
+    FROM ({_DAY} FROM recent WHERE {PLAYER_DAYS.rows}) JOIN clock USING (game_name)
     GROUP BY game_name, key ORDER BY game_name"""  # noqa: S608 # constants
