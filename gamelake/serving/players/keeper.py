@@ -18,11 +18,11 @@ log = event_logger(__name__)
 class SegmentsObserver(Protocol):
     """Is notified of refreshes. No method may raise."""
 
-    def refreshed(self, result: SegmentsRefreshed) -> None:
-        """Record a refresh."""
+    def refreshed(self, result: SegmentsRefreshed, *, is_complete: bool) -> None:
+        """Record a refresh; if it is not complete, at least one segment keeps its former members."""
 
     def failed(self) -> None:
-        """Record that a refresh has failed."""
+        """Record a refresh that has computed no segment."""
 
 
 @dataclass(slots=True)
@@ -60,10 +60,7 @@ class SegmentKeeper:
             self.observer.failed()
             return [FailedRefresh(table=SEGMENTS.path, reason=str(error))]
         failed |= {**self._problems, **done.failed}
-        if failed:
-            self.observer.failed()
-        else:
-            self.observer.refreshed(done)
+        self.observer.refreshed(done, is_complete=not failed)
         if done.moved:
             log.info("segments_refreshed", players=done.players, moved=done.moved, seconds=round(done.seconds, 1))
         return [FailedRefresh(table=SEGMENTS.path, reason=f"{name}: {why}") for name, why in failed.items()]
