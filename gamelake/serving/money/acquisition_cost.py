@@ -1,7 +1,6 @@
-"""The cost of new players: imported from CSV files of advertising networks, to compare with installs and revenue.
+"""Imports the cost of new players from CSV files of advertising networks, to compare it with installs and revenue.
 
-A file replaces all rows of its games, sources and days, so that a file can be imported again, and a later file with
-corrections too.
+A file replaces all rows of its games, sources and days, so importing it again, or a corrected file, is safe.
 """
 
 import csv
@@ -22,23 +21,23 @@ from gamelake.serving.money.imported import DAY, replace_rows, without_mark
 
 TABLE = DeclaredTable(
     ACQUISITION_COST.removeprefix("gold/"),
-    "What was spent to win players, by source and campaign.",
+    "The cost of new players, by source and campaign.",
     (DAY, "game_name", "source", "campaign", "country", "currency"),
     {
         DAY: (pa.date32(), "the day of the cost; a condition on it decides which files are read"),
         "game_name": (pa.string(), "the title"),
         "source": (pa.string(), "the network, as install.source of the game's events names it"),
         "campaign": (pa.string(), "the campaign, by the network's name for it; null if the file has none"),
-        "country": (pa.string(), "of the players, ISO 3166-1 alpha-2; null if the file has none"),
-        "currency": (pa.string(), "of cost, ISO 4217"),
-        "cost": (pa.decimal128(38, 6), "what was spent"),
+        "country": (pa.string(), "the players' country, ISO 3166-1 alpha-2; null if the file has none"),
+        "currency": (pa.string(), "the currency of cost, ISO 4217"),
+        "cost": (pa.decimal128(38, 6), "the amount spent"),
     },
     partition_by=(DAY,),
 )
 _COLUMNS = ("date", "game", "source", "campaign", "currency", "cost")
 _OPTIONAL = "country"
 _KEYS = ("game_name", "source")
-# A cost of a day and campaign beyond this is a mistake of units.
+# A larger cost of a day and campaign is a mistake in the unit.
 _MOST = Decimal(10**12)
 _PLACES = Decimal("0.000001")
 _A_CURRENCY, _A_COUNTRY = "EUR", "DE"
@@ -61,7 +60,7 @@ class CostImported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_cost(lines: TextIO, name: str, titles: Mapping[str, str]) -> pa.Table:
-    """Read a CSV file with the columns `date,game,source,campaign,currency,cost` in any order, and maybe `country`.
+    """Read a CSV file with the columns `date,game,source,campaign,currency,cost` in any order; `country` is optional.
 
     Args:
         lines: the file.

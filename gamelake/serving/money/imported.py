@@ -1,4 +1,4 @@
-"""Tables of gold whose rows are imported from files: an import replaces rows of its days."""
+"""Gold tables whose rows are imported from files: each import replaces the rows of its days."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -32,7 +32,7 @@ def create_table(store: Store, definition: DeclaredTable) -> None:
 
 
 def replace_rows(store: Store, definition: DeclaredTable, rows: pa.Table, keys: Sequence[str]) -> None:
-    """Replace the rows of a table that have a day, and values of some columns, of the new rows.
+    """Replace the rows of a table whose day and key columns equal those of a new row.
 
     Without new rows, create the table unless it exists.
 
@@ -40,7 +40,7 @@ def replace_rows(store: Store, definition: DeclaredTable, rows: pa.Table, keys: 
         store: the lakehouse.
         definition: the table, which is partitioned by `event_date`.
         rows: the new rows, with the columns of the table.
-        keys: the names of the columns, besides `event_date`.
+        keys: the names of the key columns, besides `event_date`.
 
     Raises:
         TransientError: other writers committed first at every attempt.

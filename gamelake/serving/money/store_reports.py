@@ -1,7 +1,6 @@
-"""Sales as the stores report them: imported from their files, to compare them with events.
+"""Imports the stores' sales reports, to compare them with events.
 
-A report replaces all rows of its store, game and days, so that a file can be imported again, and a later file with
-corrections too.
+A report replaces all rows of its store, game and days, so importing it again, or a corrected report, is safe.
 
 Sources: App Store Connect, "Summary Sales Report" (tab-separated), and Google Play Console, "Estimated sales reports"
 (CSV).

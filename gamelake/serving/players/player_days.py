@@ -1,4 +1,4 @@
-"""Gold's player days: the rows that have changed since a version, and all rows at that version."""
+"""Reads gold's player days: the rows that changed since a version, and all rows at a version."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -72,11 +72,11 @@ class ChangedFiles:
 
 @dataclass(slots=True)
 class PlayerDays:
-    """Gold's player days, at the version up to which they were read. One thread uses them at a time.
+    """Gold's player days, read up to a version. One thread uses them at a time.
 
     Attributes:
         store: the lakehouse.
-        position: the version; None before `begin` and without a table.
+        position: that version; None before `begin`, or if there is no table.
     """
 
     store: Store
@@ -95,7 +95,7 @@ class PlayerDays:
         return ChangedFiles(live_files(handle), ())
 
     def advance(self) -> ChangedFiles | None:
-        """Open the newest version, and return the changes since the position; None if the log can't name them."""
+        """Open the newest version, and return the changes since the position; None if the log no longer has them."""
         changes = None if self.position is None else changes_since(self.store, PLAYER_DAYS.path, self.position)
         if changes is None:
             return None
@@ -108,7 +108,7 @@ class PlayerDays:
         went = [file for each in replaced for file in each.removed]
         balance = Counter(file.path for file in came)
         balance.subtract(file.path for file in went)
-        # A file that was added and removed in between cancels out; it may be deleted already.
+        # A file that was both added and removed since then cancels out; it may be deleted already.
         return ChangedFiles(
             [file for file in came if balance[file.path] > 0], [file for file in went if balance[file.path] < 0]
         )
@@ -129,12 +129,12 @@ class PlayerDays:
         sql.give(name, dataset(self.store.location, PLAYER_DAYS.path, without_zones(columns), files))
 
     def give_since(self, sql: Engine, name: str, day: date) -> None:
-        """Register the rows of a day and of all later days, and perhaps of earlier ones, as the relation `name`."""
+        """Register the rows from a day on, and perhaps some earlier ones, as the relation `name`."""
         runs = [] if self._handle is None else runs_of(self._handle, ("event_date",))
         self.give(sql, name, [run.file for run in runs if run.bounds is None or run.bounds[1][:1] >= ((False, day),)])
 
     def give_players(self, sql: Engine, name: str, keys: pa.Array, key_sql: str) -> None:
-        """Register all days of some players, which are read to memory, as the relation `name`.
+        """Read all days of some players into memory, and register them as the relation `name`.
 
         Args:
             sql: the engine.

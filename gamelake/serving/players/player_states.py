@@ -1,4 +1,4 @@
-"""The states of all players, brought up to date with gold's player days, and the players to evaluate for it."""
+"""Keeps the states of all players up to date with gold's player days, and collects the players to evaluate."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -20,7 +20,7 @@ from gamelake.serving.players.state import GameState, as_days, merged, of_each_g
 from gamelake.serving.players.statements import CHANGES, RECENT_SUMS, WINDOWS
 
 _EPOCH = date(1970, 1, 1)
-# More files are not compared: everything is computed again, which takes less memory.
+# Comparing more files takes more memory than computing everything again.
 _MOST_COMPARED_BYTES = 32 * 2**20
 # The table of players has all names. While Kafka is down, more names are not kept.
 _MOST_NAMES = 200_000
@@ -29,7 +29,7 @@ _GAMES = "SELECT DISTINCT game_name FROM (SELECT game_name FROM came UNION ALL S
 
 @dataclass(slots=True)
 class Pending:
-    """The players of a game who must be evaluated at the next success.
+    """The players of a game who must be evaluated in the next successful refresh.
 
     Attributes:
         numbers: the players; None for all of the game.
@@ -40,12 +40,12 @@ class Pending:
     names: list[pa.Table] = field(default_factory=list)
 
     def add(self, numbers: Numbers) -> None:
-        """Add players."""
+        """Add the numbers of players: uint32, in any order."""
         if self.numbers is not None:
             self.numbers = merged([self.numbers, numbers])
 
     def keep_names(self, names: pa.Table) -> None:
-        """Keep the names of some players (number, gamer_id), unless there are too many."""
+        """Keep the names of some players, unless there are too many: number (uint32), gamer_id (string)."""
         if self.numbers is not None and sum(map(len, self.names)) + len(names) <= _MOST_NAMES:
             self.names.append(names)
 
@@ -56,12 +56,12 @@ class PlayerStates:
 
     Attributes:
         store: the lakehouse.
-        kpis: the refresh of KPIs, whose players' numbers the states have; it must run first.
+        kpis: the refresh of KPIs, which numbers the players; it must run first.
         progress: is called after each game.
-        rebuild_seconds: the shortest time between two attempts to compute games whose players had no numbers.
+        rebuild_seconds: the shortest time between two attempts to compute broken games again.
         of_game: the state of each game's players, by title.
         pending: the players to evaluate, by title.
-        broken: the games whose players had no numbers, because their KPIs have failed.
+        broken: the games that have players without numbers, because the game's KPIs have failed.
         generation: the id of the players' numbers.
     """
 
@@ -82,23 +82,23 @@ class PlayerStates:
         self._days = PlayerDays(self.store)
 
     def evaluate_all(self) -> None:
-        """Have all players evaluated."""
+        """Add all players to the pending ones."""
         for game in self.of_game:
             self.pending[game] = Pending(numbers=None)
 
     def settle(self, incomplete: Collection[str]) -> None:
-        """Have no player evaluated again, but all players of broken and of incomplete games."""
+        """Forget the pending players, except those of broken and incomplete games."""
         self.pending = {game: Pending(numbers=None) for game in self.broken | set(incomplete)}
 
     def include(self, games: Iterable[str]) -> None:
-        """Include games that may have no players any longer, and have their former members evaluated."""
+        """Add games that may no longer have players, and mark their former members for evaluation."""
         for game in games:
             if game not in self.of_game:
                 self.of_game[game] = GameState(game, self._today(game))
                 self.pending[game] = Pending(numbers=None)
 
     def follow(self, players: TableFilesOf, generation: str, sql: Engine) -> None:
-        """Bring the states of all players up to date.
+        """Update the states of all players.
 
         Args:
             players: the table of players' numbers, opened.
@@ -114,7 +114,7 @@ class PlayerStates:
             self._take_changes(sql)
             self._begin_days(sql)
         except BaseException:
-            # The states may have a part of the changes.
+            # The states may have only part of the changes.
             self._forget()
             raise
 
@@ -139,7 +139,7 @@ class PlayerStates:
             self._rebuild_games(sql, broken)
 
     def _rebuild_games(self, sql: Engine, games: set[str]) -> None:
-        """Compute games again whose players had no numbers."""
+        """Compute broken games again from all their player days."""
         for game in games:
             self.of_game.pop(game, None)
         self._days.give_games(sql, "came", games)
@@ -161,7 +161,7 @@ class PlayerStates:
             self._apply_again(sql, game, keys)
 
     def _apply_to(self, game: str, changes: pa.Table) -> Ints:
-        assert self._known is not None  # noqa: S101 # `_follow` sets it
+        assert self._known is not None  # noqa: S101 # `follow` sets it
         numbers, known = self._known.find(changes.column("key").to_numpy())
         applied = self.of_game[game].apply(numbers, known, changes)
         pending = self.pending.setdefault(game, Pending())
@@ -181,7 +181,7 @@ class PlayerStates:
         self._give_clock(sql, [game])
         for title, changes in of_each_game(sql.table(CHANGES)):
             if title == game and len(self._apply_to(game, changes)):
-                # Players without numbers: the KPIs of the game have failed.
+                # These players have no numbers: the KPIs of the game have failed.
                 self.broken.add(game)
 
     def _give_clock(self, sql: Engine, games: Sequence[str]) -> None:
@@ -192,7 +192,7 @@ class PlayerStates:
         return (self.kpis.zones.zone(game).day(self.kpis.now()) - _EPOCH).days
 
     def _begin_days(self, sql: Engine) -> None:
-        """Compute the windows of games whose day has begun, and evaluate all their players."""
+        """Compute the windows of games in which a new day has begun, and mark all their players for evaluation."""
         # The state of a broken game lacks players, and is computed again as a whole.
         begun = {
             game: today
@@ -205,7 +205,7 @@ class PlayerStates:
         self._days.give_since(sql, "recent", first)
         sql.give("clock", as_days(begun))
         sums = dict(of_each_game(sql.table(RECENT_SUMS)))
-        assert self._known is not None  # noqa: S101 # `_follow` sets it
+        assert self._known is not None  # noqa: S101 # `follow` sets it
         for game, today in begun.items():
             rows = sums.get(game, _no_sums())
             numbers, known = self._known.find(rows.column("key").to_numpy())

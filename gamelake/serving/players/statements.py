@@ -9,32 +9,30 @@ from gamelake.serving.kpis.tables import MONTH, WEEK
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """A value of a player that the first or the last of some days decides.
+    """A value of a player that is taken from the first or the last day with such a value.
 
     Attributes:
         name: the trait's name.
         column: the column of player days with the value; "" if the day itself is the value.
-        condition: the condition, in SQL over a player day, that is true for the days that can decide.
-        is_last: True if the last of these days decides, False if the first one does.
+        is_last: True if the last of these days decides, False if the first does.
     """
 
     name: str
     column: str
-    condition: str
     is_last: bool = True
 
 
 TRAITS = (
-    Trait("first_seen", "", "true", is_last=False),
-    Trait("last_seen", "", "true"),
-    Trait("last_purchase", "", "purchase_count > 0"),
-    Trait("first_version", "app_version", "app_version IS NOT NULL", is_last=False),
-    Trait("app_version", "app_version", "app_version IS NOT NULL"),
-    Trait("platform", "platform", "platform IS NOT NULL"),
-    Trait("country", "country", "country IS NOT NULL"),
+    Trait("first_seen", "", is_last=False),
+    Trait("last_seen", ""),
+    Trait("last_purchase", ""),
+    Trait("first_version", "app_version", is_last=False),
+    Trait("app_version", "app_version"),
+    Trait("platform", "platform"),
+    Trait("country", "country"),
 )
 TEXTS = tuple(trait.name for trait in TRAITS if trait.column)
-# Each sum of a player: its part of one day, and the length of its window in days; 0 for all days.
+# Each sum of a player: the summed column, and the window's length in days; 0 for all days.
 SUMS = {
     "events": ("event_count", 0),
     "sessions": ("session_count", 0),
@@ -48,7 +46,7 @@ SUMS = {
 WINDOWS = tuple(name for name, (_, days) in SUMS.items() if days)
 _COUNTS = ("event_count", "session_count", "purchase_count", "micros")
 _VALUES = ("country", "platform", "app_version")
-# Bookings beyond DECIMAL(18, 6) can't come from the gateway; they count as none.
+# The gateway accepts no bookings beyond DECIMAL(18, 6); here they count as 0.
 _DAY = f"""
     SELECT game_name, {PLAYER_KEY} AS key, gamer_id, event_date, session_count, event_count, purchase_count,
       coalesce(CAST(TRY_CAST(coalesce(bookings, 0) AS DECIMAL(18, 6)) * 1000000 AS BIGINT), 0) AS micros,
@@ -81,7 +79,7 @@ def _changed_days() -> str:
 
 
 def _decides(trait: Trait, *, before: bool) -> str:
-    """Return the condition that a changed day decides a trait, or did so before the change."""
+    """Return the SQL condition under which a changed day can decide a trait, or could before its change."""
     row = "stood" if before else "stands"
     if trait.column:
         return f"{row} AND {'old_' if before else ''}{trait.column} IS NOT NULL"

@@ -11,7 +11,7 @@ _TEXT, _COUNT, _MONEY = pa.string(), pa.int64(), pa.decimal128(18, 6)
 
 SEGMENTS = DeclaredTable(
     "segments",
-    "The present members of each segment of contracts/segments.yaml, by game, as portable roaring bitmaps.",
+    "The current members of each segment in contracts/segments.yaml, by game, as portable roaring bitmaps.",
     ("game_name", "segment"),
     {
         "game_name": (_TEXT, "the title, as the game spells it"),

@@ -27,7 +27,7 @@ class SegmentTelemetry:
 
     @harmless
     def failed(self) -> None:
-        """Record a refresh that has computed no segment."""
+        """Record a refresh that could not compute any segment."""
         self._note(is_complete=False)
 
     def _note(self, *, is_complete: bool) -> None:
