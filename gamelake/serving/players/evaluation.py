@@ -67,7 +67,7 @@ class Move:
 
 
 @dataclass(slots=True)
-class Evaluation:
+class SegmentEvaluation:
     """One attempt to evaluate the segments of players, and to replace the committed sets.
 
     Attributes:

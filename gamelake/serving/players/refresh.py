@@ -30,7 +30,7 @@ from gamelake.serving.kpis.sets import as_numbers
 from gamelake.serving.kpis.table_files import GENERATION_NOTE, TableFilesOf
 from gamelake.serving.kpis.tables import PLAYERS
 from gamelake.serving.players.contract import SegmentSpec
-from gamelake.serving.players.evaluation import CommittedSets, Evaluation, Move
+from gamelake.serving.players.evaluation import CommittedSets, Move, SegmentEvaluation
 from gamelake.serving.players.members import segments_of
 from gamelake.serving.players.moves import MovesPublisher, NoPublisher, UnsettledMoves
 from gamelake.serving.players.player_states import Pending, PlayerStates
@@ -122,7 +122,7 @@ class SegmentRefresh:
         states, table = self.states, self.committed.table
         table.open()
         is_comparable = table.version < 0 or table.notes().get(GENERATION_NOTE) == states.generation
-        made = Evaluation(self.committed, states, self._segments_of, self.kept, sql, is_comparable)
+        made = SegmentEvaluation(self.committed, states, self._segments_of, self.kept, sql, is_comparable)
         unsettled = self._unsettled.recall(states.generation, table.version)
         self.publisher.follow_erasures()
         states.include(made.games | unsettled.keys())
