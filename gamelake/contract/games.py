@@ -173,6 +173,10 @@ class GamesContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """The reporting time zone of each title."""
         return Zones.of((title, game.time_zone) for game in self.games for title in game.match)
 
+    def name_of(self, title: str) -> str | None:
+        """Return the name of the game with a title; None if no listed game has it."""
+        return next((game.name for game in self.games if title in game.match), None)
+
 
 def parse_size(text: str) -> int:
     """Parse a size such as "128 MiB" to bytes."""

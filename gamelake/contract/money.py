@@ -1,4 +1,4 @@
-"""The money contract (`contracts/money.yaml`): the stores' shares of prices and days of grace, and taxes."""
+"""The money contract (`contracts/money.yaml`): the stores' fees and days of grace, and taxes."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Files with all experiments of one game, signed with Ed25519, for clients that assign players without a server.
+"""Signed files with all experiments of one game, for clients that assign players without a server.
 
 A file is a JSON object with three texts: `payload` (a JSON document), `key` (the id of the signing key) and `signature`
 (base64). The signature covers `CONTEXT`, a zero byte and the UTF-8 of the payload. Source: RFC 8032 (Ed25519).
@@ -20,7 +20,7 @@ from gamelake.contract.experiments import ExperimentSpec, in_buckets
 from gamelake.contract.time_zones import DEFAULT_ZONE, TimeZone
 from gamelake.model.errors import SettingsError
 
-# Signed before the payload, so that the signature of another kind of file is not valid here.
+# Part of the signed text, so that a signature of another kind of file is invalid here.
 CONTEXT = b"gamelake-experiments-1"
 _SEED_BYTES = 32
 _OWNER_ONLY = 0o600
@@ -102,7 +102,7 @@ def read_key(file: Path) -> SigningKey:
     """Read a key that `create_key` has written.
 
     Raises:
-        SettingsError: the file can't be read, or is not such a key; the message has nothing of its content.
+        SettingsError: the file can't be read, or is not such a key; the message never quotes the file.
     """
     try:
         return SigningKey.of(base64.b64decode(msgspec.json.decode(file.read_bytes(), type=_KeyFile).private))
@@ -114,7 +114,7 @@ def read_key(file: Path) -> SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """The time in which clients accept a file."""
+    """The period in which clients accept a file."""
 
     published_at: datetime
     duration: timedelta
@@ -123,14 +123,14 @@ class Validity:
 def publish(
     experiments: Iterable[ExperimentSpec], game: str, key: SigningKey, validity: Validity, zone: str = DEFAULT_ZONE
 ) -> bytes:
-    """Return the file with a game's experiments that are not over.
+    """Return a signed file with a game's experiments, except those that are over.
 
     Args:
         experiments: the experiments of all games.
         game: the game's name.
         key: signs the file.
         validity: when the file is published, and for how long clients accept it.
-        zone: the game's time zone, in which experiments have their days.
+        zone: the game's time zone, which decides when an experiment's days begin and end.
     """
     published, days = validity.published_at.timestamp(), TimeZone(zone)
     mine = [_published(each, days) for each in experiments if each.game == game]

@@ -1,4 +1,4 @@
-"""Reports experiments as metrics: refreshes, and running experiments whose players don't fit the shares."""
+"""Reports experiments as metrics: refreshes, and running experiments whose player counts don't match the shares."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -23,7 +23,6 @@ from gamelake.serving.experiments.verdicts import ExperimentVerdict
 # A running experiment has results up to today, or up to yesterday until its first refresh of the day.
 _RECENT = timedelta(days=3)
 _UTC: Mapping[str, str] = MappingProxyType({})
-_MISMATCH = ExperimentVerdict.SAMPLE_RATIO_MISMATCH
 
 
 def _now() -> datetime:
@@ -63,14 +62,14 @@ class ExperimentReporter:
 
     @harmless
     def failed(self, experiments: int) -> None:
-        """Report a refresh that has computed no experiment."""
+        """Report a refresh that could not compute any experiment."""
         self._to.failed(max(experiments, 1))
 
     def _today(self, game: str) -> date:
         return TimeZone(self._zones.get(game, DEFAULT_ZONE)).day(self._now())
 
     def _read(self, today: date) -> frozenset[str]:
-        """Return the experiments whose newest verdict is that the players don't fit the shares."""
+        """Return the experiments whose newest verdict is `sample_ratio_mismatch`."""
         try:
             handle = open_table(self._store.location, RESULTS.path)
         except TableNotFoundError:

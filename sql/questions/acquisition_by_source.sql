@@ -2,7 +2,7 @@
 -- Grain: one row per game_name and source, of the last 30 days.
 -- Asked by: analyst.
 -- For: product manager.
--- A source without an imported cost costs 0. A day whose currency has no rate adds its installs, and no cost.
+-- A source without imported costs has the cost 0. Days without an exchange rate count installs but no cost.
 SELECT
     game_name,
     source,

@@ -1,8 +1,8 @@
--- What have new players paid 7 and 30 days after the first day (LTV), by the source that brought them?
+-- How much have new players paid 7 and 30 days after their first day (LTV), by the source that brought them?
 -- Grain: one row per game_name, source and day, of the first days of the last 90 days.
 -- Asked by: analyst.
 -- For: product manager.
--- Days that were over, in the game's time zone, when today began in UTC. Only older cohorts have later days: `players` has the number of players that a value is of.
+-- Only days that were over in the game's time zone when today began in UTC. Only older cohorts have later days: `players` is the number of players behind a value.
 SELECT
     game_name,
     value AS source,

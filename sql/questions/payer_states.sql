@@ -1,4 +1,4 @@
--- How many players of each game have never bought anything, bought once, buy again, or have stopped?
+-- How many players of each game have never bought anything, bought once, bought again, or stopped buying?
 -- Grain: one row per game_name and payer_state.
 -- Asked by: analyst.
 -- For: product manager.

@@ -2,7 +2,7 @@
 -- Grain: one row per game_name, country and day, of the first days of the last 45 days.
 -- Asked by: analyst.
 -- For: product manager.
--- Days that were over, in the game's time zone, when today began in UTC. Only older cohorts have later days: `players` has the number of players that a share is of.
+-- Only days that were over in the game's time zone when today began in UTC. Only older cohorts have later days: `players` is the number of players behind a share.
 SELECT
     game_name,
     value AS country,

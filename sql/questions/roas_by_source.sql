@@ -1,8 +1,8 @@
--- What have players paid for each dollar that they cost (ROAS) 0, 1, 7 and 30 days after their first day, by source?
+-- How much have players paid per dollar of their cost (ROAS) 0, 1, 7 and 30 days after their first day, by source?
 -- Grain: one row per game_name, source and day, of the first days of the last 45 days that have a cost.
 -- Asked by: analyst.
 -- For: product manager.
--- Days that were over, in the game's time zone, when today began in UTC. Only older cohorts have later days, so that a sum may be less than the one of the day before.
+-- Only days that were over in the game's time zone when today began in UTC. Only older cohorts have later days, so a later day may have a smaller sum.
 SELECT
     game_name,
     source,

@@ -2,7 +2,7 @@
 -- Grain: one row per game_name and day, of the first days of the last 90 days.
 -- Asked by: analyst.
 -- For: product manager.
--- Later days up to now count, so that a share grows for as long as players return. Day N of a player is over when today began in UTC.
+-- All later days up to now count, so a share grows as long as players return. Only players whose day N was over when today began in UTC.
 WITH numbers AS (
     SELECT 1 AS day
     UNION ALL

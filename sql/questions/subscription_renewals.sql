@@ -2,7 +2,7 @@
 -- Grain: one row per month of the period's end, game_name and product_id, of periods that are over.
 -- Asked by: analyst.
 -- For: product manager.
--- A period counts as renewed if the next one began before access ended, in the days of grace too.
+-- A period counts as renewed if the next one began before access ended, days of grace included.
 SELECT
     date_trunc('month', paid_until) AS month,
     game_name,

@@ -1,5 +1,5 @@
 -- How many subscriptions does each game have, day by day, and what do they earn in a month?
--- Grain: one row per event_date and game_name with a subscription in the past, of the last 30 days.
+-- Grain: one row per event_date and game_name that has had a subscription, of the last 30 days.
 -- Asked by: analyst.
 -- For: product manager.
 -- MRR is in US dollars, with tax and the store's fee.

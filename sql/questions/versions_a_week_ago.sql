@@ -1,4 +1,4 @@
--- Which version did each game's players have a week ago, and how many of them have another one now?
+-- Which version did each game's players have a week ago, and how many of them have a different one now?
 -- Grain: one row per game_name and version of that day.
 -- Asked by: analyst.
 -- For: product manager.

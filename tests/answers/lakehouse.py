@@ -20,8 +20,10 @@ from gamelake.serving.gold.contract import load_gold
 from gamelake.serving.gold.runner import FailedRefresh, GoldTables, attempt
 from gamelake.serving.kpis.refresh import KpiRefresh
 from gamelake.serving.money.acquisition_cost import import_cost
+from gamelake.serving.money.imported import create_table
 from gamelake.serving.money.rates import import_rates
-from gamelake.serving.money.store_reports import create_table, import_report
+from gamelake.serving.money.store_reports import TABLE as STORE_SALES
+from gamelake.serving.money.store_reports import import_report
 from gamelake.serving.players.contract import SEGMENTS_FILE, usable_segments
 from gamelake.serving.players.refresh import SegmentRefresh
 from tests.answers.figures import FIGURES
@@ -64,7 +66,7 @@ def make_lakehouse(location: Location) -> None:
             location.child(path), rows, partition_by=[partition], storage_options=dict(location.options) or None
         )
     import_rates(Store(location), {(currency, date(2026, 1, 1)): usd for currency, usd in RATES.items()})
-    create_table(Store(location))
+    create_table(Store(location), STORE_SALES)
     for game in GAMES:
         import_report(Store(location), google_play_report(game))
     import_cost(Store(location), acquisition_cost())

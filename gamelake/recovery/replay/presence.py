@@ -60,7 +60,7 @@ class _Day:
     Attributes:
         events: the events that the table has.
         taken: the events that were flagged before, each of which is flagged once.
-        partitions: the Kafka partitions that were read; with the first one the events of files were, too.
+        partitions: the Kafka partitions that were read; the events of files are read together with the first one.
         is_whole: True if all partitions were read.
     """
 
@@ -74,9 +74,9 @@ class _Day:
 class Presence:
     """The events of tables at fixed versions, read lazily by day and Kafka partition.
 
-    Both copies of an event that Kafka delivers twice are in the same Kafka partition, as the stream assumes too; other
-    partitions are not read for it. Kafka may also have delivered an event of a file, whose partition is negative, in
-    any partition. One thread calls the methods.
+    Both copies of an event that Kafka delivers twice are in the same partition, as the stream assumes too, so no other
+    partition is read for it. An event from a file has a negative partition; Kafka may have delivered it in any
+    partition. One thread calls the methods.
 
     Attributes:
         location: the lakehouse.
@@ -142,7 +142,7 @@ class Presence:
 
 
 def _unread(known: _Day, asked: set[int]) -> pc.Expression | None:
-    """Return the filter of the rows to read for events of some partitions, and note them as read; None for no rows."""
+    """Return the filter of the unread rows of some partitions, and mark them as read; None if there are none."""
     partition, is_first = pc.field(PARTITION), not known.partitions
     read, unread = sorted(known.partitions), sorted(asked - known.partitions)
     if any(each < 0 for each in unread):

@@ -28,7 +28,7 @@ class ExperimentObserver(Protocol):
         """Report a refresh of all experiments."""
 
     def failed(self, experiments: int) -> None:
-        """Report a refresh that has computed no experiment."""
+        """Report a refresh that could not compute any experiment."""
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """The cohorts of a game, split by one dimension at a time.
 
-A cell is one shown day of one value of a dimension in one cohort. Days from 31 on are shown rarely, so the cumulative
-columns add up all days since the shown day before. A change computes the cells of changed cohorts, and those from each
-cohort's first changed day on. It starts from the cumulative columns of a row that stays.
+A cell is one shown day of one value of a dimension in one cohort. After day 30 only a few days are shown, so the
+cumulative columns add up all days since the previous shown day. A change computes all cells of changed cohorts, and the
+cells of other cohorts from the first changed day on, starting from the cumulative columns of a row that stays.
 """
 
 from bisect import bisect_left
@@ -30,7 +30,7 @@ from gamelake.serving.kpis.tables import DIMENSIONS, MONEY, SPLIT_DAYS
 
 # The rows of about 10 days: a refresh rewrites the newest file of each game.
 _ROWS_PER_FILE = 16_384
-# The number of rows from which on the sums of days are added up.
+# With more rows than this, the sums of several days are added up to save memory.
 _SUMMED_ROWS = 200_000
 _FIRST_ORDINAL = date(1970, 1, 1).toordinal()
 _PAID = pa.schema(
@@ -77,11 +77,11 @@ class _Cohort:
     Attributes:
         day: the cohort's first day.
         shown: the days of the cells, in ascending order.
-        base: the day of the row whose cumulative columns are added; None if nothing precedes.
-        start: the first day to add up.
+        base: the day of the former row whose cumulative columns are the start; None if there is none.
+        start: the first day to add to them.
         cuts: the players by dimension and value.
-        first_cut: the number of the first of them; the others follow.
-        buyers: the numbers of the players who have ever bought something, ascending.
+        first_cut: the number of the first cut; the others follow in order.
+        buyers: the numbers of the cohort's players who have ever bought something, ascending.
         cuts_of_buyers: int32 of shape (4, n): the number of each buyer's cut in each dimension.
     """
 
@@ -181,7 +181,7 @@ class CohortsBy:
         return found
 
     def _bases(self, firsts: Mapping[date, date], files: GameFiles) -> dict[date, date | None]:
-        """Return the day of the row from which a cohort's cumulative columns start; only cohorts that stay the same."""
+        """Return the base of each cohort whose players stay the same; see `_Cohort`."""
         same = {cohort: first for cohort, first in firsts.items() if cohort not in self.sets.splits}
         own = files.rows_of({first for cohort, first in same.items() if (first - cohort).days in SPLIT_DAYS})
         pairs = set(zip(own.column("cohort_date").to_pylist(), own.column("event_date").to_pylist(), strict=True))
@@ -247,7 +247,7 @@ def _cohort(  # noqa: PLR0913, PLR0917 # one per attribute
 
 
 def _paid(sets: DaySets, day: date, cohorts: Sequence[_Cohort]) -> pa.Table:
-    """Return what the players of each cut paid on a day."""
+    """Return the bookings and the new payers of each cut on a day."""
     payers = as_numbers(sets.payers)
     is_new = np.isin(payers, as_numbers(sets.new_payers))
     columns: dict[str, list[npt.NDArray[Any]]] = {"cut": [], "event_date": [], "payer": []}

@@ -1,8 +1,8 @@
 """The dimensions of new players: splits the players of a first day by country, platform, app version and source.
 
-A player's value of a dimension is that of the player's first event with one on the first day; without one it is
-`unknown`. A first day keeps its 20 values with the most new players; all others are `other`. The choice depends only on
-that day, so that a new day changes no older one.
+A player's value of a dimension comes from the first event on the first day that has one; without such an event it is
+`unknown`. Each first day keeps the 20 values with the most new players; all other values become `other`. The choice
+depends only on that day, so a new day never changes an older one.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ class FirstValues:
     _players: dict[date, tuple[Ints, Numbers]] = field(default_factory=dict)
 
     def keep(self, players: Mapping[date, tuple[Ints, Numbers]]) -> None:
-        """Keep the keys and the numbers of some days' players until the next call, to read them once."""
+        """Keep the keys and the numbers of some days' players until the next call, so that they are read only once."""
         self._players = dict(players)
 
     def split(self, day: date, players: BitMap) -> Split:
@@ -92,7 +92,7 @@ def by_value(numbers: Numbers, values: pa.ChunkedArray, players: BitMap) -> dict
     Args:
         numbers: uint32 of shape (n,), the players' numbers in any order.
         values: string of length n, the value of each of them.
-        players: all players to split; who is not in `numbers` is unknown.
+        players: all players to split; a player who is not in `numbers` counts as unknown.
 
     Returns:
         The players of each value, in ascending order of the values.

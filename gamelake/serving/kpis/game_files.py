@@ -41,7 +41,7 @@ class GameFiles:
         return [run for run in self.table.runs() if run.file.partition == self._partition]
 
     def rows_since(self, day: date) -> pa.Table:
-        """Read the files that may have rows of a day or of later ones, with all their columns."""
+        """Read the files that may have rows from a day on, with all their columns."""
         files = [run.file for run in self._runs if run.bounds is None or run.bounds[1][:1] >= ((False, day),)]
         return self._rows(files)
 
@@ -64,9 +64,9 @@ class GameFiles:
         """Write the files whose rows change, sorted by key.
 
         Args:
-            removed: the former rows that new ones replace; at least the key columns.
+            removed: the former rows that the new ones replace; at least the key columns.
             rows: the new rows, with the columns of `schema` in any order of rows.
-            stays: returns bool of shape (n,) for the n rows of a file: False for a row of `removed`.
+            stays: returns a flag for each of a file's rows: False for a row of `removed`.
         """
         names, change = self.table.definition.sorted_by, FileChange()
         rows = sorted_by_key(rows, names)

@@ -1,7 +1,6 @@
-"""The cost of new players: imported from CSV files of advertising networks, to compare with installs and revenue.
+"""Imports the cost of new players from CSV files of advertising networks, to compare it with installs and revenue.
 
-A file replaces all rows of its games, sources and days, so that a file can be imported again, and a later file with
-corrections too.
+A file replaces all rows of its games, sources and days, so importing it again, or a corrected file, is safe.
 """
 
 import csv
@@ -18,27 +17,27 @@ from gamelake.model.choices import allowed
 from gamelake.model.errors import ContractError
 from gamelake.model.naming import ACQUISITION_COST
 from gamelake.objects.store import Store
-from gamelake.serving.money.imported import DAY, replace_rows
+from gamelake.serving.money.imported import DAY, replace_rows, without_mark
 
 TABLE = DeclaredTable(
     ACQUISITION_COST.removeprefix("gold/"),
-    "What was spent to win players, by source and campaign.",
+    "The cost of new players, by source and campaign.",
     (DAY, "game_name", "source", "campaign", "country", "currency"),
     {
         DAY: (pa.date32(), "the day of the cost; a condition on it decides which files are read"),
         "game_name": (pa.string(), "the title"),
         "source": (pa.string(), "the network, as install.source of the game's events names it"),
         "campaign": (pa.string(), "the campaign, by the network's name for it; null if the file has none"),
-        "country": (pa.string(), "of the players, ISO 3166-1 alpha-2; null if the file has none"),
-        "currency": (pa.string(), "of cost, ISO 4217"),
-        "cost": (pa.decimal128(38, 6), "what was spent"),
+        "country": (pa.string(), "the players' country, ISO 3166-1 alpha-2; null if the file has none"),
+        "currency": (pa.string(), "the currency of cost, ISO 4217"),
+        "cost": (pa.decimal128(38, 6), "the amount spent"),
     },
     partition_by=(DAY,),
 )
 _COLUMNS = ("date", "game", "source", "campaign", "currency", "cost")
 _OPTIONAL = "country"
 _KEYS = ("game_name", "source")
-# A cost of a day and campaign beyond this is a mistake of units.
+# A larger cost of a day and campaign is a mistake in the unit.
 _MOST = Decimal(10**12)
 _PLACES = Decimal("0.000001")
 _A_CURRENCY, _A_COUNTRY = "EUR", "DE"
@@ -61,7 +60,7 @@ class CostImported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_cost(lines: TextIO, name: str, titles: Mapping[str, str]) -> pa.Table:
-    """Read a CSV file with the columns `date,game,source,campaign,currency,cost` in any order, and maybe `country`.
+    """Read a CSV file with the columns `date,game,source,campaign,currency,cost` in any order; `country` is optional.
 
     Args:
         lines: the file.
@@ -74,7 +73,7 @@ def read_cost(lines: TextIO, name: str, titles: Mapping[str, str]) -> pa.Table:
     Raises:
         ContractError: a column is missing, or a line can't be read; names file and line.
     """
-    rows = csv.DictReader(lines)
+    rows = csv.DictReader(without_mark(lines))
     if missing := [column for column in _COLUMNS if column not in (rows.fieldnames or ())]:
         raise ContractError(f"{name}:1: the column '{missing[0]}' is missing; write {','.join(_COLUMNS)}")
     found = [_cost(row, f"{name}:{rows.line_num}", titles) for row in rows]
@@ -101,11 +100,6 @@ def import_cost(store: Store, cost: pa.Table, *, dry_run: bool = False) -> CostI
     if result.committed:
         replace_rows(store, TABLE, cost, _KEYS)
     return result
-
-
-def create_table(store: Store) -> None:
-    """Create the table without rows, unless it exists, so that views over it exist."""
-    replace_rows(store, TABLE, TABLE.schema.empty_table(), _KEYS)
 
 
 def _cost(row: Mapping[str, str | None], place: str, titles: Mapping[str, str]) -> dict[str, object]:

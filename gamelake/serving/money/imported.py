@@ -1,6 +1,6 @@
-"""Tables of gold whose rows are imported from files: an import replaces rows of its days."""
+"""Gold tables whose rows are imported from files: each import replaces the rows of its days."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +16,23 @@ DAY = "event_date"
 _ATTEMPTS = 10
 
 
+def without_mark(lines: Iterable[str]) -> Iterator[str]:
+    """Yield a file's lines without the byte order mark that spreadsheets write before the first one."""
+    for number, line in enumerate(lines):
+        yield line if number else line.removeprefix("\ufeff")
+
+
+def create_table(store: Store, definition: DeclaredTable) -> None:
+    """Create a table without rows, unless it exists, so that views over it exist.
+
+    Raises:
+        TransientError: other writers committed first at every attempt.
+    """
+    replace_rows(store, definition, definition.schema.empty_table(), ())
+
+
 def replace_rows(store: Store, definition: DeclaredTable, rows: pa.Table, keys: Sequence[str]) -> None:
-    """Replace the rows of a table that have a day, and values of some columns, of the new rows.
+    """Replace the rows of a table whose day and key columns equal those of a new row.
 
     Without new rows, create the table unless it exists.
 
@@ -25,7 +40,7 @@ def replace_rows(store: Store, definition: DeclaredTable, rows: pa.Table, keys: 
         store: the lakehouse.
         definition: the table, which is partitioned by `event_date`.
         rows: the new rows, with the columns of the table.
-        keys: the names of the columns, besides `event_date`.
+        keys: the names of the key columns, besides `event_date`.
 
     Raises:
         TransientError: other writers committed first at every attempt.

@@ -25,6 +25,7 @@ from gamelake.model.errors import ContractError
 from gamelake.model.logs import event_logger
 from gamelake.model.naming import CURRENCY_RATES
 from gamelake.objects.store import Store
+from gamelake.serving.money.imported import without_mark
 
 log = event_logger(__name__)
 
@@ -75,7 +76,7 @@ def read_rates(lines: TextIO, name: str) -> Rates:
     Raises:
         ContractError: a line is not a rate; names file and line.
     """
-    rows = csv.reader(lines)
+    rows = csv.reader(without_mark(lines))
     if next(rows, None) != _HEADER:
         raise ContractError(f"{name}:1: the first line must be {','.join(_HEADER)}")
     return dict(_rate(row, f"{name}:{rows.line_num}") for row in rows if row)

@@ -1,7 +1,6 @@
-"""Sales as the stores report them: imported from their files, to compare them with events.
+"""Imports the stores' sales reports, to compare them with events.
 
-A report replaces all rows of its store, game and days, so that a file can be imported again, and a later file with
-corrections too.
+A report replaces all rows of its store, game and days, so importing it again, or a corrected report, is safe.
 
 Sources: App Store Connect, "Summary Sales Report" (tab-separated), and Google Play Console, "Estimated sales reports"
 (CSV).
@@ -22,7 +21,7 @@ from gamelake.delta.declared_table import DeclaredTable
 from gamelake.model.errors import ContractError
 from gamelake.model.naming import STORE_SALES
 from gamelake.objects.store import Store
-from gamelake.serving.money.imported import DAY, replace_rows
+from gamelake.serving.money.imported import DAY, replace_rows, without_mark
 
 _KEYS = ("store", "game_name")
 TABLE = DeclaredTable(
@@ -112,7 +111,7 @@ def read_report(lines: TextIO, name: str, store: ReportingStore, app: str, game_
         ContractError: a column is missing, or a line can't be read; names file and line.
     """
     layout = _LAYOUTS[store]
-    rows = csv.DictReader(lines, delimiter=layout.delimiter)
+    rows = csv.DictReader(without_mark(lines), delimiter=layout.delimiter)
     if missing := [column for column in layout.columns if column not in (rows.fieldnames or ())]:
         raise ContractError(f"{name}:1: a report of {store} has the column '{missing[0]}', and this file lacks it")
     found, left_out = [], 0
@@ -146,11 +145,6 @@ def import_report(store: Store, report: StoreReport, *, dry_run: bool = False) -
     if result.committed:
         replace_rows(store, TABLE, report.sales, _KEYS)
     return result
-
-
-def create_table(store: Store) -> None:
-    """Create the table without rows, unless it exists, so that views over it exist."""
-    replace_rows(store, TABLE, TABLE.schema.empty_table(), _KEYS)
 
 
 def _number(text: str) -> Decimal:

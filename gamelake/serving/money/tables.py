@@ -1,10 +1,13 @@
 """Makes the tables of exchange rates, sales reports and acquisition cost, so that views over them exist at once."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from gamelake.model.logs import event_logger
 from gamelake.objects.store import Store
 from gamelake.serving.money import acquisition_cost, store_reports
+from gamelake.serving.money.imported import create_table
 from gamelake.serving.money.rates import import_shipped
 
 log = event_logger(__name__)
@@ -17,11 +20,14 @@ def prepare_money(store: Store, rates_file: Path) -> None:
         store: the lakehouse.
         rates_file: the exchange rates of a new lakehouse.
     """
-    try:
-        import_shipped(store, rates_file)
-        store_reports.create_table(store)
-        acquisition_cost.create_table(store)
-    except Exception as error:
-        log.exception(
-            "money_tables_not_made", error=f"{type(error).__name__}: {error}", action="the next start tries again"
-        )
+    steps: list[Callable[[], None]] = [
+        partial(import_shipped, store, rates_file),
+        *(partial(create_table, store, each.TABLE) for each in (store_reports, acquisition_cost)),
+    ]
+    for step in steps:
+        try:
+            step()
+        except Exception as error:
+            log.exception(
+                "money_tables_not_made", error=f"{type(error).__name__}: {error}", action="the next start tries again"
+            )

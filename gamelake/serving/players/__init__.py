@@ -1,1 +1,1 @@
-"""Players with their segments: declared in SQL, kept as sets of players, and published with each change."""
+"""Segments of players: declared in SQL, stored as sets of players, and published at each change."""

@@ -18,7 +18,7 @@ from gamelake.serving.players.tables import PLAYER_COLUMNS
 # The segments contract lies next to the games contract.
 SEGMENTS_FILE = "segments.yaml"
 _NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
-# The topic's values have the names of all segments of a player.
+# Each value in the topic has the names of all segments of a player.
 _MOST_SEGMENTS = 200
 
 
@@ -46,11 +46,11 @@ class SegmentsContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 @dataclass(frozen=True, slots=True)
 class UsableSegments:
-    """The segments of a file without those that are wrong.
+    """The valid segments of a file.
 
     Attributes:
-        segments: the segments that can be computed.
-        problems: what is wrong with the others, by name.
+        segments: the valid segments.
+        problems: the problem of each invalid segment, by the segment's name.
     """
 
     segments: Sequence[SegmentSpec]
@@ -63,11 +63,11 @@ def load_segments(path: Path, games: GamesContract) -> SegmentsContract:
 
     Args:
         path: the file.
-        games: the games contract, which has the games that segments name.
+        games: the games contract, which lists the games.
 
     Raises:
-        ContractError: a key is unknown, a name is listed twice, a game is unknown, or a condition is not one over the
-            columns of a player; the message names file and line.
+        ContractError: a key is unknown, a name is listed twice, a game is unknown, or a condition is not valid SQL
+            over the columns of a player; the message names file and line.
     """
     contract, document = load_declaration(path, SegmentsContract)
     raise_first([problem for _, problem in _problems(contract, games)], document)
@@ -76,7 +76,7 @@ def load_segments(path: Path, games: GamesContract) -> SegmentsContract:
 
 @declaration
 def usable_segments(path: Path, games: GamesContract) -> UsableSegments:
-    """Read the segments contract, and set wrong segments aside, so that they stop no other segment.
+    """Read the segments contract. Invalid segments don't affect the others.
 
     Raises:
         ContractError: the file as a whole can't be read, or a key is unknown.

@@ -1,4 +1,4 @@
-"""Evaluates segments for players who have changed, and finds the differences to the committed sets."""
+"""Evaluates the segments of changed players, and compares the members with the committed sets."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from gamelake.serving.players.tables import SEGMENTS
 
 @dataclass(slots=True)
 class CommittedSets:
-    """The committed members of all segments, kept in memory.
+    """The committed members of all segments, cached in memory.
 
     Attributes:
         table: the table of segments.
@@ -34,7 +34,7 @@ class CommittedSets:
     _read: dict[str, tuple[str, Members]] = field(default_factory=dict)
 
     def members(self, file: FileEntry) -> Members:
-        """Return the members of a game's segments from a committed file, which is read once."""
+        """Return the members of a game's segments from a committed file; read each file once."""
         game = file.partition["game_name"] or ""
         path, members = self._read.get(game, ("", {}))
         if path != file.path:
@@ -43,7 +43,7 @@ class CommittedSets:
         return members
 
     def remember(self, game: str, path: str, members: Members) -> None:
-        """Keep the members of a game's segments, which a file has, in memory."""
+        """Keep the members of a game's segments in memory, as the content of a file."""
         self._read[game] = path, members
 
     def commit(self, files: Sequence[DataFile], removed: Sequence[FileEntry], generation: str) -> None:
@@ -53,12 +53,12 @@ class CommittedSets:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Players of a game whose segments must be published.
+    """The players of a game to publish.
 
     Attributes:
         players: the players.
-        present: the members of the game's segments.
-        pending: the pending players, with names.
+        present: the new members of the game's segments.
+        pending: the game's pending players, with the names of some of them.
     """
 
     players: BitMap
@@ -67,18 +67,18 @@ class Move:
 
 
 @dataclass(slots=True)
-class Evaluation:
+class SegmentEvaluation:
     """One attempt to evaluate the segments of players, and to replace the committed sets.
 
     Attributes:
         committed: the committed sets.
         states: the states of all players.
         segments_of: returns the segments of a game, by its title.
-        kept: the names of wrong segments, whose former members stay.
+        kept: the names of invalid segments, which keep their former members.
         sql: the engine.
-        is_comparable: True if the committed sets have the players' present numbers.
-        failed: the segments that could not be evaluated, and why.
-        incomplete: the games with such a segment.
+        is_comparable: True if the committed sets use the players' current numbers.
+        failed: the error of each segment that could not be evaluated, by name.
+        incomplete: the games in which a segment could not be evaluated.
         evaluated: the number of players who were evaluated.
         moved: the number of players who entered or left a segment.
         moves: the players to publish, by game.
@@ -100,12 +100,18 @@ class Evaluation:
     _files: dict[str, FileEntry] = field(init=False)
 
     def __post_init__(self) -> None:
-        """List the committed files, and remove those of games without players."""
+        """List the committed files. Remove sets with outdated numbers if the game's players have no new numbers."""
         self._files = {file.partition["game_name"] or "": file for file in self.committed.table.files}
-        self._removed = [file for game, file in self._files.items() if not self.states.has_players(game)]
+        if not self.is_comparable:
+            self._removed = [file for game, file in self._files.items() if game in self.states.broken]
+
+    @property
+    def games(self) -> set[str]:
+        """The games that have committed sets."""
+        return set(self._files)
 
     def take(self, game: str, pending: Pending, unsettled: BitMap) -> None:
-        """Evaluate the segments of a game's pending players, and find the differences to the committed sets.
+        """Evaluate the segments of a game's pending players, and compare the members with the committed sets.
 
         Args:
             game: the game's title.
@@ -120,7 +126,9 @@ class Evaluation:
             return
         present = self._members(game, segments, former, numbers)
         movers = moved(former, present)
-        published = movers | unsettled if self.is_comparable else movers | unsettled | as_set(numbers)
+        published = movers | unsettled
+        if self._is_topic_unknown(game, present):
+            published |= as_set(numbers)
         if published:
             self.moves[game] = Move(published, present, pending)
         self.evaluated += len(numbers)
@@ -136,7 +144,8 @@ class Evaluation:
         Raises:
             CommitConflictError: another writer has committed since the table was opened.
         """
-        if not self._written and not self._removed:
+        # Even without files, a commit stores the id of the current numbers, so that the next refresh can compare.
+        if not self._written and not self._removed and self.is_comparable:
             return
         files = [file for file, _ in self._written.values()]
         removed = list({file.path: file for file in self._removed}.values())
@@ -144,8 +153,13 @@ class Evaluation:
         for game, (file, members) in self._written.items():
             self.committed.remember(game, file.path, members)
 
+    def _is_topic_unknown(self, game: str, present: Members) -> bool:
+        """Return True if players of a game may have segments in the topic that no committed set has."""
+        was_removed = self.committed.table.version >= 0 and game not in self._files
+        return not self.is_comparable or (was_removed and bool(present))
+
     def _everyone(self, game: str, former: Members) -> Numbers:
-        """Return the numbers of all players, and of those who were members."""
+        """Return the numbers of all current players and all former members."""
         return merged([self.states.of_game[game].numbers, *map(as_numbers, former.values())])
 
     def _members(
@@ -159,7 +173,7 @@ class Evaluation:
             try:
                 condition = parse(segment.where).text
                 found = self.sql.table(f"SELECT number FROM player WHERE {condition}")  # noqa: S608 # a checked condition
-            except Exception as error:  # a value that a condition can't compute must stop no other segment
+            except Exception as error:  # a value that one condition can't handle must not stop the other segments
                 self.failed[segment.name] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
                 self.incomplete.add(game)
                 present |= {} if before is None else {segment.name: before}

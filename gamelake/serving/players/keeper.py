@@ -1,4 +1,4 @@
-"""Keeps the segments up to date after runs of gold; no fault here stops a table of gold."""
+"""Refreshes the segments after each run of gold. An error here never stops a gold table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ log = event_logger(__name__)
 class SegmentsObserver(Protocol):
     """Is notified of refreshes. No method may raise."""
 
-    def refreshed(self, result: SegmentsRefreshed) -> None:
-        """Record a refresh."""
+    def refreshed(self, result: SegmentsRefreshed, *, is_complete: bool) -> None:
+        """Record a refresh; if it is not complete, at least one segment keeps its former members."""
 
     def failed(self) -> None:
-        """Record that a refresh has failed."""
+        """Record a refresh that could not compute any segment."""
 
 
 @dataclass(slots=True)
 class SegmentKeeper:
-    """Refreshes the segments after each run of gold. Reads the segments again if their file changes.
+    """Refreshes the segments after each run of gold, and reloads their file when it changes.
 
     Attributes:
         refresh: refreshes the segments.
@@ -42,11 +42,11 @@ class SegmentKeeper:
     _problems: dict[str, str] = field(default_factory=dict)
 
     def __call__(self) -> Sequence[FailedRefresh]:
-        """Refresh once; return what has failed."""
+        """Refresh once; return the failures."""
         failed = dict[str, str]()
         try:
             self._load()
-        except Exception as error:  # the former segments stay in force
+        except Exception as error:  # keep the former segments
             failed[SEGMENTS_FILE] = str(error)
             log.exception("segments_refused", error=str(error), action="keeps the former segments; correct the file")
         try:
@@ -60,16 +60,13 @@ class SegmentKeeper:
             self.observer.failed()
             return [FailedRefresh(table=SEGMENTS.path, reason=str(error))]
         failed |= {**self._problems, **done.failed}
-        if failed:
-            self.observer.failed()
-        else:
-            self.observer.refreshed(done)
+        self.observer.refreshed(done, is_complete=not failed)
         if done.moved:
             log.info("segments_refreshed", players=done.players, moved=done.moved, seconds=round(done.seconds, 1))
         return [FailedRefresh(table=SEGMENTS.path, reason=f"{name}: {why}") for name, why in failed.items()]
 
     def _load(self) -> None:
-        """Read the segments if their file has changed.
+        """Reload the segments if their file has changed.
 
         Raises:
             ContractError: the file can't be used as a whole; names file and line.

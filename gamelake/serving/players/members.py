@@ -1,6 +1,6 @@
 """The members of segments as sets of players' numbers, and the differences between two versions of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,12 @@ Members = Mapping[str, BitMap]
 
 
 def with_changes(former: BitMap, computed: Numbers, matching: Numbers) -> BitMap:
-    """Return the members of a segment after some players were computed.
+    """Return the members of a segment after an evaluation of some players.
 
     Args:
         former: the members before.
-        computed: uint32, the players that were computed.
-        matching: uint32, those of them who meet the condition.
+        computed: uint32, the evaluated players.
+        matching: uint32, the evaluated players who meet the condition.
     """
     made = (former - as_set(computed)) | as_set(matching)
     made.run_optimize()
@@ -27,7 +27,7 @@ def with_changes(former: BitMap, computed: Numbers, matching: Numbers) -> BitMap
 
 
 def moved(former: Members, present: Members) -> BitMap:
-    """Return the players who are in other segments than before."""
+    """Return the players whose segments have changed."""
     names = former.keys() | present.keys()
     empty = BitMap()
     return BitMap.union(empty, *(former.get(name, empty) ^ present.get(name, empty) for name in names))
@@ -48,11 +48,6 @@ def segments_of(players: Numbers, members: Members) -> pa.Array:
     codes = np.nonzero(is_in)[1].astype(np.int32)
     values = pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string())).cast(pa.string())
     return pa.ListArray.from_arrays(pa.array(offsets), values)
-
-
-def only(members: Members, names: Iterable[str]) -> dict[str, BitMap]:
-    """Return the members of some segments."""
-    return {name: members[name] for name in names if name in members}
 
 
 def read_members(rows: pa.Table) -> dict[str, BitMap]:

@@ -1,4 +1,4 @@
-"""The players whose segments are about to be published: stored first, so that a crash loses no change of a player."""
+"""Stores which players are about to be published, so that a crash loses no change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,14 +20,14 @@ class MovesPublisher(Protocol):
         """Publish the segments (list<string>) of players (string, pseudonyms); return once Kafka has them."""
 
     def forget(self, title: str, gamer_ids: pa.Array) -> None:
-        """Publish tombstones of players (string, pseudonyms) who have no events any longer."""
+        """Publish tombstones of players (string, pseudonyms) who no longer have events."""
 
     def follow_erasures(self) -> None:
         """Publish tombstones of the players who were erased since the last call."""
 
 
 class NoPublisher:
-    """Publishes nothing, where there is no Kafka."""
+    """Publishes nothing; for lakehouses without Kafka."""
 
     def publish(self, title: str, gamer_ids: pa.Array, segments: pa.Array) -> None:
         """Accept string and list<string>, and do nothing."""
@@ -40,14 +40,14 @@ class NoPublisher:
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """The players whose segments a refresh is about to publish, stored before that.
+    """The players whose segments a refresh is about to publish; stored before it publishes them.
 
-    After a crash between publication and commit, the next refresh publishes the same players again, also those who are
-    back in the committed segments.
+    After a crash between publication and commit, the next refresh publishes the same players again, even if
+    their segments equal the committed ones by then.
 
     Attributes:
         generation: the id of the players' numbers.
-        version: the version of the table of segments that the refresh is going to commit.
+        version: the version of the table of segments that the refresh will commit.
         movers: the players of each game, as a serialized set of numbers.
     """
 
@@ -69,11 +69,11 @@ class UnsettledMoves:
     _generation: str | None = None
 
     def recall(self, generation: str, version: int) -> Mapping[str, BitMap]:
-        """Return these players by game; after a start, and after players got other numbers, those of the stored intent.
+        """Return these players by game. After a start, or if players got new numbers, read the stored intent.
 
         Args:
             generation: the id of the players' numbers.
-            version: the present version of the table of segments.
+            version: the current version of the table of segments.
         """
         if self._generation != generation:
             self._generation, self._players = generation, {}
@@ -84,11 +84,11 @@ class UnsettledMoves:
         return self._players
 
     def intend(self, movers: Mapping[str, BitMap], generation: str, version: int) -> None:
-        """Store the players whose segments are going to be published; `version` is the present one of the table."""
+        """Store the players who are about to be published; `version` is the table's current one."""
         self._players = {**self._players, **movers}
         sets = {game: players.serialize() for game, players in self._players.items()}
         self.store.put(_INTENT, msgspec.msgpack.encode(Intent(generation=generation, version=version + 1, movers=sets)))
 
     def settle(self, left: Mapping[str, BitMap]) -> None:
-        """Keep only some players, after a commit."""
+        """Forget all players but those in `left`, after a commit."""
         self._players = dict(left)

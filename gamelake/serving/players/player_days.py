@@ -1,4 +1,4 @@
-"""Gold's player days: the rows that have changed since a version, and all rows at that version."""
+"""Reads gold's player days: the rows that changed since a version, and all rows at a version."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import date
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -18,12 +17,11 @@ from gamelake.scans.datasets import dataset, missing_files
 from gamelake.scans.sql_engine import Engine, without_zones
 from gamelake.serving.gold.history import TablePosition, changes_since, position_at
 from gamelake.serving.gold.runs import runs_of
-from gamelake.serving.players.statements import READS
+from gamelake.serving.kpis.sources import PLAYER_DAYS
 
-PLAYER_DAYS = "gold/all_player_days"
 # About 300,000 player days.
 _PART_BYTES = 4 * 2**20
-# Without a table, and in a table that an older release made.
+# What is read of player days. A column that the table does not have yet is null.
 _COLUMNS = pa.schema(
     [
         ("event_date", pa.date32()),
@@ -38,7 +36,6 @@ _COLUMNS = pa.schema(
         ("app_version", pa.string()),
     ]
 )
-assert _COLUMNS.names == list(READS)  # noqa: S101 # both are constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +72,11 @@ class ChangedFiles:
 
 @dataclass(slots=True)
 class PlayerDays:
-    """Gold's player days, at the version up to which they were read. One thread uses them at a time.
+    """Gold's player days, read up to a version. One thread uses them at a time.
 
     Attributes:
         store: the lakehouse.
-        position: the version; None before `begin` and without a table.
+        position: that version; None before `begin`, or if there is no table.
     """
 
     store: Store
@@ -90,28 +87,28 @@ class PlayerDays:
         """Open the newest version, and return all its files as added files."""
         self.position = self._handle = None
         try:
-            handle = open_table(self.store.location, PLAYER_DAYS)
+            handle = open_table(self.store.location, PLAYER_DAYS.path)
         except TableNotFoundError:
             return ChangedFiles((), ())
         self._handle = handle
-        self.position = position_at(self.store, PLAYER_DAYS, handle.version(), handle.schema().to_json())
+        self.position = position_at(self.store, PLAYER_DAYS.path, handle.version(), handle.schema().to_json())
         return ChangedFiles(live_files(handle), ())
 
     def advance(self) -> ChangedFiles | None:
-        """Open the newest version, and return the changes since the position; None if the log can't name them."""
-        changes = None if self.position is None else changes_since(self.store, PLAYER_DAYS, self.position)
+        """Open the newest version, and return the changes since the position; None if the log no longer has them."""
+        changes = None if self.position is None else changes_since(self.store, PLAYER_DAYS.path, self.position)
         if changes is None:
             return None
         if changes.position == self.position:
             return ChangedFiles((), ())
         self.position = changes.position
-        self._handle = open_table(self.store.location, PLAYER_DAYS, changes.position.version)
+        self._handle = open_table(self.store.location, PLAYER_DAYS.path, changes.position.version)
         replaced = (*changes.replaced, *changes.erased)
         came = [*changes.appended, *(file for each in replaced for file in each.added)]
         went = [file for each in replaced for file in each.removed]
         balance = Counter(file.path for file in came)
         balance.subtract(file.path for file in went)
-        # A file that was added and removed in between cancels out; it may be deleted already.
+        # A file that was both added and removed since then cancels out; it may be deleted already.
         return ChangedFiles(
             [file for file in came if balance[file.path] > 0], [file for file in went if balance[file.path] < 0]
         )
@@ -125,19 +122,19 @@ class PlayerDays:
         if self._handle is None or not files:
             sql.give(name, _COLUMNS.empty_table())
             return
-        if missing := missing_files(self.store, PLAYER_DAYS, files):
-            raise FileNotFoundError(f"{PLAYER_DAYS}/{missing[0].relative_path} is gone")
+        if missing := missing_files(self.store, PLAYER_DAYS.path, files):
+            raise FileNotFoundError(f"{PLAYER_DAYS.path}/{missing[0].relative_path} is gone")
         schema = schema_of(self._handle)
         columns = pa.schema([schema.field(each.name) if each.name in schema.names else each for each in _COLUMNS])
-        sql.give(name, dataset(self.store.location, PLAYER_DAYS, without_zones(columns), files))
+        sql.give(name, dataset(self.store.location, PLAYER_DAYS.path, without_zones(columns), files))
 
     def give_since(self, sql: Engine, name: str, day: date) -> None:
-        """Register the rows of a day and of all later days, and perhaps of earlier ones, as the relation `name`."""
+        """Register the rows from a day on, and perhaps some earlier ones, as the relation `name`."""
         runs = [] if self._handle is None else runs_of(self._handle, ("event_date",))
         self.give(sql, name, [run.file for run in runs if run.bounds is None or run.bounds[1][:1] >= ((False, day),)])
 
     def give_players(self, sql: Engine, name: str, keys: pa.Array, key_sql: str) -> None:
-        """Register all days of some players, which are read to memory, as the relation `name`.
+        """Read all days of some players into memory, and register them as the relation `name`.
 
         Args:
             sql: the engine.
@@ -159,9 +156,3 @@ class PlayerDays:
     @property
     def _files(self) -> list[FileEntry]:
         return [] if self._handle is None else live_files(self._handle)
-
-
-def names_of(rows: pa.Table) -> list[str]:
-    """Return the different values of the column `game_name`."""
-    found: list[str] = pc.unique(rows.column("game_name")).to_pylist()
-    return found

@@ -1,4 +1,4 @@
-"""Publishes each player's present segments to a compacted topic, with the delivery rules of live operations."""
+"""Publishes each player's current segments to a compacted topic, with the delivery rules of live operations."""
 
 import time
 from collections.abc import Callable
@@ -39,10 +39,10 @@ def _now() -> datetime:
 
 @dataclass(slots=True)
 class SegmentPublisher:
-    """Publishes the segments of players; it connects at the first call. One thread uses it at a time.
+    """Publishes the segments of players; connects at the first call. One thread uses it at a time.
 
     The key is `<game>/<gamer_id>`, with the game's name in the games contract. Games that the contract doesn't list are
-    not published. An erased player gets a tombstone, and no value any longer.
+    not published. An erased player gets a tombstone and is never published again.
 
     Attributes:
         topic: the topic.
@@ -61,7 +61,7 @@ class SegmentPublisher:
     _polled_at: float = float("-inf")
 
     def publish(self, title: str, gamer_ids: pa.Array, segments: pa.Array) -> None:
-        """Publish the segments of players of a game, and return after Kafka has acknowledged them.
+        """Publish the segments of players of a game, and wait until Kafka has acknowledged them.
 
         Args:
             title: the game's title.
@@ -72,7 +72,7 @@ class SegmentPublisher:
             KafkaUnavailableError: Kafka did not acknowledge all of them.
             RegistryUnavailableError: the registry did not accept the schema.
         """
-        game = self._name(title)
+        game = self.games.name_of(title)
         if game is None or not len(gamer_ids):
             return
         keys = self._keys(game, gamer_ids)
@@ -88,7 +88,7 @@ class SegmentPublisher:
         self._opened().publish(keys.filter(is_shown), rows.filter(is_shown))
 
     def forget(self, title: str, gamer_ids: pa.Array) -> None:
-        """Publish tombstones of players of a game who have no events any longer.
+        """Publish tombstones of players of a game who no longer have events.
 
         Args:
             title: the game's title.
@@ -97,14 +97,14 @@ class SegmentPublisher:
         Raises:
             KafkaUnavailableError: Kafka did not acknowledge all of them.
         """
-        game = self._name(title)
+        game = self.games.name_of(title)
         if game is not None and len(gamer_ids):
             self._opened().forget(self._keys(game, gamer_ids))
 
     def follow_erasures(self) -> None:
         """Publish tombstones of the players whose erasure was requested since the last call.
 
-        After a start, all of them count as new: the topic gets the same tombstones again, which changes nothing.
+        The first call after a start publishes all tombstones again, which changes nothing.
 
         Raises:
             KafkaUnavailableError: Kafka did not acknowledge all of them.
@@ -129,9 +129,6 @@ class SegmentPublisher:
         if self._publisher is None:
             self._publisher = Publisher(publication(self.topic))
         return self._publisher
-
-    def _name(self, title: str) -> str | None:
-        return next((game.name for game in self.games.games if title in game.match), None)
 
     def _keys(self, game: str, gamer_ids: pa.Array) -> pa.Array:
         return player_keys(pa.repeat(pa.scalar(game), len(gamer_ids)), gamer_ids)

@@ -1,4 +1,4 @@
-"""Brings the segments up to date with gold's player days: adds the changes of players, and evaluates conditions.
+"""Brings the segments up to date with gold's player days.
 
 The state of each player is kept in memory. A refresh reads the rows of player days that have changed, evaluates the
 segments of the changed players, publishes who entered or left one, and commits the sets last. So if a refresh ends
@@ -30,7 +30,7 @@ from gamelake.serving.kpis.sets import as_numbers
 from gamelake.serving.kpis.table_files import GENERATION_NOTE, TableFilesOf
 from gamelake.serving.kpis.tables import PLAYERS
 from gamelake.serving.players.contract import SegmentSpec
-from gamelake.serving.players.evaluation import CommittedSets, Evaluation, Move
+from gamelake.serving.players.evaluation import CommittedSets, Move, SegmentEvaluation
 from gamelake.serving.players.members import segments_of
 from gamelake.serving.players.moves import MovesPublisher, NoPublisher, UnsettledMoves
 from gamelake.serving.players.player_states import Pending, PlayerStates
@@ -47,7 +47,7 @@ class SegmentsRefreshed(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         players: the number of players whose segments were evaluated.
         moved: the number of players who entered or left a segment.
-        failed: the segments and games that could not be computed, and why.
+        failed: the error of each segment and game that could not be computed, by name.
         seconds: the duration of the refresh.
     """
 
@@ -59,17 +59,17 @@ class SegmentsRefreshed(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class SegmentRefresh:
-    """Refreshes the segments of one lakehouse. Reuse one instance, since it keeps the players in memory.
+    """Refreshes the segments of one lakehouse. Reuse the instance: it keeps the players in memory.
 
     Attributes:
         store: the lakehouse.
         games: the games contract.
-        kpis: the refresh of KPIs, whose players' numbers segments have; it must run before this one.
+        kpis: the refresh of KPIs, which numbers the players; it must run before this one.
         publisher: publishes who entered or left a segment.
         failpoints: where a test ends the process.
         progress: is called after each game.
         segments: the segments to compute.
-        kept: the names of wrong segments, whose former members stay.
+        kept: the names of invalid segments, which keep their former members.
         states: the states of all players.
         committed: the committed members.
     """
@@ -95,7 +95,7 @@ class SegmentRefresh:
         self._unsettled = UnsettledMoves(self.store)
 
     def use(self, segments: Sequence[SegmentSpec], kept: Collection[str]) -> None:
-        """Compute other segments from now on; all players are evaluated again."""
+        """Replace the segments; the next refresh evaluates all players."""
         self.segments, self.kept = segments, kept
         self.states.evaluate_all()
 
@@ -122,9 +122,10 @@ class SegmentRefresh:
         states, table = self.states, self.committed.table
         table.open()
         is_comparable = table.version < 0 or table.notes().get(GENERATION_NOTE) == states.generation
-        made = Evaluation(self.committed, states, self._segments_of, self.kept, sql, is_comparable)
+        made = SegmentEvaluation(self.committed, states, self._segments_of, self.kept, sql, is_comparable)
         unsettled = self._unsettled.recall(states.generation, table.version)
         self.publisher.follow_erasures()
+        states.include(made.games | unsettled.keys())
         for game in sorted(states.of_game.keys() - states.broken):
             made.take(game, states.pending.get(game, Pending()), unsettled.get(game, BitMap()))
             self.progress()
@@ -140,8 +141,8 @@ class SegmentRefresh:
         return SegmentsRefreshed(players=made.evaluated, moved=made.moved, failed=failed)
 
     def _segments_of(self, title: str) -> list[SegmentSpec]:
-        """Return the segments of a game; a title that the games contract does not list has those of all games."""
-        name = next((game.name for game in self.games.games if title in game.match), None)
+        """Return the segments of a game; an unlisted title has only the segments without a game."""
+        name = self.games.name_of(title)
         return [each for each in self.segments if each.game in {None, name}]
 
     def _publish(self, moves: Mapping[str, Move]) -> None:

@@ -1,7 +1,7 @@
-"""The present state of all players of a game: arrays whose places are the players' permanent numbers.
+"""The current state of all players of a game, in arrays indexed by the players' permanent numbers.
 
-A player takes about 120 bytes. Changes of gold's player days are added; only a player who lost a day that decides a
-trait, such as the first one, must be computed again from all days.
+A player takes about 120 bytes. Changes of gold's player days are added. A player is computed again from all days only
+if a day that decides a trait, such as the first day, is lost.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from gamelake.model.arrays import Days, Flags, Ints
 from gamelake.serving.kpis.numbers import Numbers
+from gamelake.serving.kpis.tables import MONTH
 from gamelake.serving.players.statements import SUMS, TEXTS, TRAITS, WINDOWS, Trait
-from gamelake.serving.players.tables import MONTH, PLAYER_COLUMNS
+from gamelake.serving.players.tables import PLAYER_COLUMNS
 
 _NO_DAY, _NO_TEXT, _NO_KEY = np.int32(-(2**31)), np.int32(-1), np.int64(-1)
 _EMPTY = {
@@ -31,7 +32,7 @@ class Applied:
     """The result of changes.
 
     Attributes:
-        numbers: uint32, ascending, the numbers of players whose state has changed or who are gone.
+        numbers: uint32, ascending, the numbers of players whose state has changed or was removed.
         again: int64, the keys of players who must be computed again from all days.
     """
 
@@ -63,13 +64,8 @@ class GameState:
         """The numbers of all players: uint32, ascending."""
         return np.flatnonzero(self._columns["key"] != _NO_KEY).astype(np.uint32)
 
-    @property
-    def bytes(self) -> int:
-        """The memory of the arrays."""
-        return sum(column.nbytes for column in self._columns.values())
-
     def places_of(self, keys: Ints) -> Numbers:
-        """Return the numbers that players have in this state, those without one left out: uint32, ascending."""
+        """Return the numbers of the players who have a state: uint32, ascending."""
         return np.flatnonzero(np.isin(self._columns["key"], keys)).astype(np.uint32)
 
     def remove(self, numbers: Numbers) -> None:
@@ -90,14 +86,14 @@ class GameState:
             changes: n rows of `statements.CHANGES` of this game.
 
         Returns:
-            The players who have changed, and those whose changes were not added: the caller removes them and adds all
-            their days.
+            The players who have changed, and the players whose changes were not added. The caller must remove the
+            latter, and add all their days.
         """
         keys = changes.column("key").to_numpy()
         self._grow(int(numbers.max(initial=0)) + 1)
         own = self._columns["key"][numbers]
         stood = changes.column("stood").to_numpy(zero_copy_only=False)
-        # A player who was erased and came back has another number than the rows that went.
+        # A player who was erased and returns has a new number, not the one of the removed rows.
         is_apt = known & ((own == keys) | ((own == _NO_KEY) & ~stood))
         for trait in TRAITS:
             is_apt &= ~self._has_lost(trait, numbers, changes)
@@ -112,7 +108,7 @@ class GameState:
         return Applied(np.sort(numbers), again)
 
     def set_windows(self, today: int, numbers: Numbers, sums: pa.Table) -> None:
-        """Begin a day: replace the sums of the windows of all players.
+        """Begin a day: replace the window sums of all players.
 
         Args:
             today: the day.
@@ -143,13 +139,13 @@ class GameState:
     def _grow(self, count: int) -> None:
         missing = count - len(self._columns["key"])
         if missing > 0:
-            # A reserve saves a copy of all arrays for each new player.
+            # The reserve avoids copying all arrays for each new player.
             reserve = max(missing, len(self._columns["key"]) // 8)
             for name, empty in _EMPTY.items():
                 self._columns[name] = np.concatenate([self._columns[name], np.full(reserve, empty)])
 
     def _has_lost(self, trait: Trait, numbers: Numbers, changes: pa.Table) -> Flags:
-        """Return True for each player whose deciding day of a trait may no longer decide it."""
+        """Return True for each player who may have lost the day that decides a trait."""
         day = self._columns[f"{trait.name}_day"][numbers]
         since, until = (_days(changes, f"{trait.name}_lost_{end}") for end in ("from", "to"))
         is_gone = self._columns["events"][numbers] + changes.column("events").to_numpy() == 0
@@ -180,7 +176,7 @@ class GameState:
 
     def _days_since(self, name: str, numbers: Numbers) -> pa.Array:
         days = self._columns[f"{name}_day"][numbers]
-        # The clock of a game may be ahead of the platform's.
+        # A game's clock may be ahead of the platform's.
         return pa.array(np.maximum(self.today - days.astype(np.int64), 0), mask=days == _NO_DAY)
 
     def _payer_state(self, numbers: Numbers) -> pa.Array:

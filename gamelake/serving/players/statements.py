@@ -3,37 +3,36 @@
 from dataclasses import dataclass
 
 from gamelake.serving.kpis.numbers import PLAYER_KEY
-from gamelake.serving.players.tables import MONTH, WEEK
+from gamelake.serving.kpis.sources import PLAYER_DAYS
+from gamelake.serving.kpis.tables import MONTH, WEEK
 
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """A value of a player that the first or the last of some days decides.
+    """A value of a player that is taken from the first or the last day with such a value.
 
     Attributes:
         name: the trait's name.
         column: the column of player days with the value; "" if the day itself is the value.
-        condition: the condition, in SQL over a player day, that is true for the days that can decide.
-        is_last: True if the last of these days decides, False if the first one does.
+        is_last: True if the last of these days decides, False if the first does.
     """
 
     name: str
     column: str
-    condition: str
     is_last: bool = True
 
 
 TRAITS = (
-    Trait("first_seen", "", "true", is_last=False),
-    Trait("last_seen", "", "true"),
-    Trait("last_purchase", "", "purchase_count > 0"),
-    Trait("first_version", "app_version", "app_version IS NOT NULL", is_last=False),
-    Trait("app_version", "app_version", "app_version IS NOT NULL"),
-    Trait("platform", "platform", "platform IS NOT NULL"),
-    Trait("country", "country", "country IS NOT NULL"),
+    Trait("first_seen", "", is_last=False),
+    Trait("last_seen", ""),
+    Trait("last_purchase", ""),
+    Trait("first_version", "app_version", is_last=False),
+    Trait("app_version", "app_version"),
+    Trait("platform", "platform"),
+    Trait("country", "country"),
 )
 TEXTS = tuple(trait.name for trait in TRAITS if trait.column)
-# Each sum of a player: its part of one day, and the length of its window in days; 0 for all days.
+# Each sum of a player: the summed column, and the window's length in days; 0 for all days.
 SUMS = {
     "events": ("event_count", 0),
     "sessions": ("session_count", 0),
@@ -45,14 +44,9 @@ SUMS = {
     "bookings_30d": ("micros", MONTH),
 }
 WINDOWS = tuple(name for name, (_, days) in SUMS.items() if days)
-ROWS = "event_date IS NOT NULL AND game_name IS NOT NULL AND gamer_id IS NOT NULL AND event_count > 0"
-READS = (
-    "event_date", "game_name", "gamer_id", "session_count", "event_count", "purchase_count", "bookings", "country",
-    "platform", "app_version",
-)  # fmt: skip
 _COUNTS = ("event_count", "session_count", "purchase_count", "micros")
 _VALUES = ("country", "platform", "app_version")
-# Bookings beyond DECIMAL(18, 6) can't come from the gateway; they count as none.
+# The gateway accepts no bookings beyond DECIMAL(18, 6); here they count as 0.
 _DAY = f"""
     SELECT game_name, {PLAYER_KEY} AS key, gamer_id, event_date, session_count, event_count, purchase_count,
       coalesce(CAST(TRY_CAST(coalesce(bookings, 0) AS DECIMAL(18, 6)) * 1000000 AS BIGINT), 0) AS micros,
@@ -79,13 +73,13 @@ def _changed_days() -> str:
         SELECT game_name, key, event_date, any_value(gamer_id) AS gamer_id, {sums}, {values},
           bool_or(sign = 1) AS stands, bool_or(sign = -1) AS stood,
           coalesce({bought.format(1)}, false) AS bought, coalesce({bought.format(-1)}, false) AS had_bought
-        FROM (SELECT *, 1 AS sign FROM ({_DAY} FROM came WHERE {ROWS})
-          UNION ALL SELECT *, -1 AS sign FROM ({_DAY} FROM went WHERE {ROWS}))
+        FROM (SELECT *, 1 AS sign FROM ({_DAY} FROM came WHERE {PLAYER_DAYS.rows})
+          UNION ALL SELECT *, -1 AS sign FROM ({_DAY} FROM went WHERE {PLAYER_DAYS.rows}))
         GROUP BY game_name, key, event_date HAVING {differs}"""  # noqa: S608 # constants
 
 
 def _decides(trait: Trait, *, before: bool) -> str:
-    """Return the condition that a changed day decides a trait, or did so before the change."""
+    """Return the SQL condition under which a changed day can decide a trait, or could before its change."""
     row = "stood" if before else "stands"
     if trait.column:
         return f"{row} AND {'old_' if before else ''}{trait.column} IS NOT NULL"
@@ -129,5 +123,5 @@ CHANGES = f"""
 # The sums of the windows of each player, from the relation `recent`, which has the rows of the windows' days.
 RECENT_SUMS = f"""
     SELECT game_name, key, {", ".join(map(_sum, WINDOWS))}
-    FROM ({_DAY} FROM recent WHERE {ROWS}) JOIN clock USING (game_name)
+    FROM ({_DAY} FROM recent WHERE {PLAYER_DAYS.rows}) JOIN clock USING (game_name)
     GROUP BY game_name, key ORDER BY game_name"""  # noqa: S608 # constants

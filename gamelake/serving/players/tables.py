@@ -9,12 +9,9 @@ from gamelake.delta.declared_table import DeclaredTable
 
 _TEXT, _COUNT, _MONEY = pa.string(), pa.int64(), pa.decimal128(18, 6)
 
-# The days, in the game's time zone, that windows of a player's activity have; they end with today.
-WEEK, MONTH = 7, 30
-
 SEGMENTS = DeclaredTable(
     "segments",
-    "The present members of each segment of contracts/segments.yaml, by game, as portable roaring bitmaps.",
+    "The current members of each segment in contracts/segments.yaml, by game, as portable roaring bitmaps.",
     ("game_name", "segment"),
     {
         "game_name": (_TEXT, "the title, as the game spells it"),

@@ -256,20 +256,20 @@ _TRUST = Row(
         ),
         TimeSeries(
             title="Segments behind",
-            description="How long a segment of players has not been refreshed; see the runbook SegmentsBehind.",
+            description="Time for which a segment of players could not be refreshed; see the runbook SegmentsBehind.",
             unit=DURATION,
             queries=(Query("max(gamelake_segments_seconds_behind)", "behind"),),
             thresholds=Thresholds(60, 120),
         ),
         TimeSeries(
             title="Players who enter or leave a segment",
-            description="Players who enter or leave a segment, per second; each is published in live-ops.segments.",
+            description="Players who enter or leave a segment, per second; each is published to live-ops.segments.",
             unit=units.Short,
             queries=(Query("sum(rate(gamelake_segments_moves_total[5m]))", "players"),),
         ),
         TimeSeries(
             title="Experiments refreshed",
-            description="Time since the statistics of all experiments were refreshed.",
+            description="Time since the last refresh of all experiments.",
             unit=DURATION,
             queries=(Query(age("max(gamelake_experiments_refreshed_timestamp_seconds)"), "age"),),
         ),
@@ -282,7 +282,7 @@ _TRUST = Row(
         ),
         TimeSeries(
             title="Experiments with unequal groups",
-            description="Experiments whose players don't fit the shares; see the runbook ExperimentSampleRatio.",
+            description="Experiments whose players don't match the shares; see the runbook ExperimentSampleRatio.",
             unit=units.Short,
             queries=(
                 Query(
@@ -293,7 +293,7 @@ _TRUST = Row(
                 ),
             ),
             thresholds=Thresholds(1, 1),
-            empty="all experiments fit their shares",
+            empty="all player counts match the shares",
         ),
         TimeSeries(
             title="Late events",

@@ -1,4 +1,4 @@
--- What players paid, got back and what ads earned on a day, in each currency. Each order counts once, however often it was sent.
+-- Sales, refunds and ad revenue of a day in each currency. Each order counts once, however often it was sent.
 -- Grain: one row per event_date, game_name, platform, market and paid_in with a sale, a refund or a paid ad.
 -- Column event_date: the day in the game's time zone; of an order the day of its first sale, of a refund the day of its first refund
 -- Column game_name: {{ Dimension('event__game_name') }}
@@ -8,7 +8,7 @@
 -- Column sales: purchases, new subscriptions and renewals with a price in any currency; an order counts once
 -- Column gross_sales: what players paid, with tax and the store's fee; of an order the price of its latest sale event
 -- Column refunds: sales whose price was given back
--- Column refunded: what was given back; of an order what its latest refund event says
+-- Column refunded: what was given back; of an order the amount of its latest refund event
 -- Column paid_ads: ads that earned something
 -- Column ad_revenue: what ads earned
 WITH order_days AS (

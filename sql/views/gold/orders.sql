@@ -1,4 +1,4 @@
--- Orders of all games, each once however often it was sent, and what was given back of them, also months later.
+-- Orders of all games and their refunds, even months later. Each order has one row, however often it was sent.
 -- Grain: one row per game_name, store and order_id; sales without the store's order id have no row.
 -- Column game_name: {{ Dimension('event__game_name') }}
 -- Column store: the store that sold it; null if events do not name it

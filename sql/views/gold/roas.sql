@@ -1,4 +1,4 @@
--- Return on ad spend: what the players of a first day and source have paid for each dollar that they cost.
+-- Return on ad spend: what the players of a first day and source have paid per dollar of their cost.
 -- Grain: one row per event_date, game_name, cohort_date and source, of first days with a cost of the source.
 -- Column event_date: the day in the game's time zone; a condition on it decides which files are read
 -- Column game_name: {{ Dimension('event__game_name') }}

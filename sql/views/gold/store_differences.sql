@@ -1,4 +1,4 @@
--- What a store reports and what events say, for each day of an imported report.
+-- Sales in a store's report compared with events, for each day of an imported report.
 -- Grain: one row per event_date, game_name, platform, country and currency with sales or refunds in either.
 -- Column event_date: the day; a store may end it at another hour than the game's events
 -- Column game_name: {{ Dimension('event__game_name') }}

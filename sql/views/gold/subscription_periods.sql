@@ -1,4 +1,4 @@
--- What players paid for subscriptions: each paid period, and until when it gave access.
+-- The paid periods of subscriptions, their prices, and until when each gave access.
 -- Grain: one row per game_name, gamer_id, product_id and paid_until.
 -- Column game_name: {{ Dimension('event__game_name') }}
 -- Column gamer_id: who subscribed, by pseudonym

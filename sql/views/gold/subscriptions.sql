@@ -12,7 +12,7 @@
 -- Column paid_until: until when the newest period is paid
 -- Column access_until: until when the newest period gives access
 -- Column cancelled_at: when the player cancelled the newest period; null if it was not cancelled
--- Column in_grace_at: since when the store fails to renew the newest period
+-- Column in_grace_at: when the store failed to renew the newest period; null if it did not
 -- Column refunded_at: when the newest period was refunded
 -- Column price: what the newest period cost, in its currency
 -- Column currency: ISO 4217

@@ -53,11 +53,12 @@ WITH moves AS (
         0e0 AS monthly_price
     FROM gold.subscription_periods
     WHERE cancelled_at IS NOT NULL
-    UNION ALL
-    -- Each day has a row for each currency, also a day on which nothing moved.
+),
+-- Each day has a row for each currency, also a day on which nothing moved, or on which only another currency did.
+still AS (
     SELECT
-        days.event_date,
-        days.game_name,
+        dates.event_date,
+        dates.game_name,
         currencies.currency,
         0 AS active,
         0 AS priced,
@@ -67,17 +68,27 @@ WITH moves AS (
         0 AS expired,
         0 AS refunded,
         0e0 AS monthly_price
-    FROM gold.kpi_daily AS days
+    FROM (
+        SELECT
+            event_date,
+            game_name
+        FROM gold.kpi_daily
+        UNION
+        SELECT
+            event_date,
+            game_name
+        FROM moves
+    ) AS dates
     INNER JOIN (
         SELECT
             game_name,
-            coalesce(currency, '') AS currency,
-            min({{ ReportingDate('begins_at') }}) AS first_date
-        FROM gold.subscription_periods
-        GROUP BY game_name, coalesce(currency, '')
+            currency,
+            min(event_date) AS first_date
+        FROM moves
+        GROUP BY game_name, currency
     ) AS currencies
-        ON days.game_name = currencies.game_name
-        AND days.event_date >= currencies.first_date
+        ON dates.game_name = currencies.game_name
+        AND dates.event_date >= currencies.first_date
 ),
 days AS (
     SELECT
@@ -92,7 +103,7 @@ days AS (
         sum(expired) AS expired,
         sum(refunded) AS refunded,
         sum(monthly_price) AS monthly_price
-    FROM moves
+    FROM (SELECT * FROM moves UNION ALL SELECT * FROM still) AS all_moves
     GROUP BY event_date, game_name, currency
 ),
 running AS (

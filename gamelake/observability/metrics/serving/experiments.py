@@ -1,4 +1,4 @@
-"""The metrics of experiments: their refreshes, and experiments whose numbers of players don't fit the shares."""
+"""The metrics of experiments: their refreshes, and experiments whose player counts don't match the shares."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -22,14 +22,14 @@ class ExperimentTelemetry:
 
     @harmless
     def refreshed(self, held_back: int) -> None:
-        """Record a refresh; experiments that it could not compute are held back."""
+        """Record a refresh; `held_back` is the number of experiments that it could not compute."""
         self._held_back.set(held_back)
         if not held_back:
             self._refreshed.set(time.time())
 
     @harmless
     def failed(self, held_back: int) -> None:
-        """Record a refresh that has computed no experiment."""
+        """Record a refresh that could not compute any experiment."""
         self._held_back.set(held_back)
 
     @harmless

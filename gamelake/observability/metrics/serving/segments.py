@@ -1,4 +1,4 @@
-"""The metrics of segments of players: the duration of refreshes, and how long changes have been waiting."""
+"""The metrics of segments of players: the duration of refreshes, and the time since the last complete one."""
 
 import time
 
@@ -19,16 +19,21 @@ class SegmentTelemetry:
         declared.gauge(registry, "gamelake_segments_seconds_behind").set_function(self._seconds_behind)
 
     @harmless
-    def refreshed(self, result: SegmentsRefreshed) -> None:
-        """Record a refresh of all segments."""
-        self._incomplete_since = None
+    def refreshed(self, result: SegmentsRefreshed, *, is_complete: bool) -> None:
+        """Record a refresh; if it is not complete, at least one segment keeps its former members."""
         self._seconds.observe(result.seconds)
         self._moves.inc(result.moved)
+        self._note(is_complete=is_complete)
 
     @harmless
     def failed(self) -> None:
-        """Record that a segment, or all of them, could not be refreshed."""
-        if self._incomplete_since is None:
+        """Record a refresh that could not compute any segment."""
+        self._note(is_complete=False)
+
+    def _note(self, *, is_complete: bool) -> None:
+        if is_complete:
+            self._incomplete_since = None
+        elif self._incomplete_since is None:
             self._incomplete_since = time.monotonic()
 
     def _seconds_behind(self) -> float:

@@ -13,7 +13,8 @@ from gamelake.delta.tables import open_table
 from gamelake.model.errors import ContractError
 from gamelake.model.naming import ACQUISITION_COST
 from gamelake.objects.store import Location, Store
-from gamelake.serving.money.acquisition_cost import TABLE, create_table, import_cost, read_cost
+from gamelake.serving.money.acquisition_cost import TABLE, import_cost, read_cost
+from gamelake.serving.money.imported import create_table
 
 _TITLES = {"kart_rumble": "Kart Rumble", "archery_duel": "Archery Duel"}
 _HEADER = "date,game,source,campaign,country,currency,cost"
@@ -41,6 +42,12 @@ def test_a_line_is_the_cost_of_a_campaign_on_a_day() -> None:
         "event_date": _DAY, "game_name": "Kart Rumble", "source": "meta", "campaign": "autumn", "country": "DE",
         "currency": "EUR", "cost": Decimal("12.5"),
     }  # fmt: skip
+
+
+def test_the_byte_order_mark_of_a_spreadsheet_is_not_part_of_the_first_column() -> None:
+    [row] = file_of("2026-10-03,kart_rumble,meta,,,EUR,1", header=f"\ufeff{_HEADER}").to_pylist()
+
+    assert row["event_date"] == _DAY
 
 
 def test_country_and_campaign_may_be_missing() -> None:
@@ -103,6 +110,6 @@ def test_a_dry_run_writes_nothing(store: Store) -> None:
     done = import_cost(store, file_of("2026-10-03,kart_rumble,meta,,,EUR,1"), dry_run=True)
 
     assert (done.rows, done.days, done.committed) == (1, (_DAY,), False)
-    create_table(store)
+    create_table(store, TABLE)
     assert rows(store) == []
     assert open_table(store.location, ACQUISITION_COST).to_pyarrow_table().schema.names == TABLE.schema.names

@@ -91,6 +91,10 @@ def test_a_wrong_line_is_named(text: str, message: str) -> None:
         read_rates(StringIO(text), "rates.csv")
 
 
+def test_the_byte_order_mark_of_a_spreadsheet_is_not_part_of_the_header() -> None:
+    assert read_rates(StringIO("\ufeffdate,currency,usd\n2026-11-30,EUR,1.09\n"), "rates.csv")
+
+
 def test_the_shipped_rates_are_imported_once(store: Store) -> None:
     import_shipped(store, Path("contracts/rates.csv"))
     import_rates(store, {("EUR", _DAY): 2.0})

@@ -13,11 +13,11 @@ from gamelake.delta.tables import open_table
 from gamelake.model.errors import ContractError
 from gamelake.model.naming import STORE_SALES
 from gamelake.objects.store import Location, Store
+from gamelake.serving.money.imported import create_table
 from gamelake.serving.money.store_reports import (
     TABLE,
     ReportingStore,
     StoreReport,
-    create_table,
     import_report,
     read_report,
 )
@@ -117,8 +117,8 @@ def test_a_report_replaces_the_days_of_its_store_and_game_and_no_others(store: S
 
 
 def test_the_same_report_twice_counts_once_and_a_dry_run_writes_nothing(store: Store) -> None:
-    create_table(store)
-    create_table(store)
+    create_table(store, TABLE)
+    create_table(store, TABLE)
     assert import_report(store, google(sale()), dry_run=True).committed is False
     assert rows(store) == []
 
@@ -138,4 +138,13 @@ def test_a_lakehouse_that_can_not_be_written_stops_no_other_table(
     assert [record.levelname for record in caplog.records if "_not_" in record.getMessage()] != []
     (tmp_path / "gold").unlink()
     prepare_money(store, Path("contracts/rates.csv"))
+    assert rows(store) == []
+
+
+def test_rates_that_can_not_be_written_stop_no_other_table(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "gold").mkdir()
+    (tmp_path / "gold/currency_rates").write_text("not a folder")
+
+    prepare_money(store, Path("contracts/rates.csv"))
+
     assert rows(store) == []

@@ -112,6 +112,18 @@ def test_a_currency_without_a_rate_is_counted_and_in_no_amount(tmp_path: Path) -
     assert [tuple(row.values()) for row in rows] == [(1, 0.0, 1)]
 
 
+def test_a_day_without_events_on_which_one_currency_moves_has_the_others_too(tmp_path: Path) -> None:
+    euros, dollars = STARTED, replace(STARTED, gamer_id="bob", currency="USD", paid_until=NOON + 2 * WEEK)
+    later = replace(dollars, gamer_id="cid", event_time=NOON + timedelta(days=9), paid_until=NOON + 3 * WEEK)
+
+    rows = MoneyLake(tmp_path, [[euros, dollars, later]]).ask(
+        "SELECT event_date, active, expired FROM gold.subscriptions_per_day ORDER BY event_date"
+    )
+
+    counts = [(row["event_date"].day, row["active"], row["expired"]) for row in rows]
+    assert counts == [(1, 2, 0), (8, 1, 1), (10, 2, 0)]
+
+
 @examples(8)
 @given(events=st.lists(EVENTS, min_size=1, max_size=9), cut=st.integers(0, 9), data=st.data())
 def test_any_history_in_any_order_of_arrival_gives_the_same_periods(

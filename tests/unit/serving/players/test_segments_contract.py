@@ -4,9 +4,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from gamelake.contract.games import load_games
 from gamelake.model.errors import ContractError
+from gamelake.observability.metrics.serving.segments import SegmentTelemetry
 from gamelake.serving.players.contract import load_segments, usable_segments
 from gamelake.serving.players.keeper import SegmentKeeper
 from gamelake.serving.players.refresh import SegmentsRefreshed
@@ -29,9 +31,10 @@ class Observed:
     def __init__(self) -> None:
         self.complete = self.incomplete = 0
 
-    def refreshed(self, result: SegmentsRefreshed) -> None:
+    def refreshed(self, result: SegmentsRefreshed, *, is_complete: bool) -> None:
         del result
-        self.complete += 1
+        self.complete += is_complete
+        self.incomplete += not is_complete
 
     def failed(self) -> None:
         self.incomplete += 1
@@ -111,3 +114,16 @@ def test_a_value_that_a_condition_cannot_compute_stops_no_other_segment(tmp_path
 
     assert failed.reason.startswith("first: ConversionException")
     assert lake.members() == {("Archery", "second"): {"ann"}}
+
+
+def test_players_who_move_are_counted_although_another_segment_fails(tmp_path: Path) -> None:
+    lake, registry = PlayerLake(Silver(tmp_path / "lake"), today=BEGINNING.date()), CollectorRegistry()
+    (tmp_path / "games.yaml").write_bytes(Path("contracts/games.yaml").read_bytes())
+    (tmp_path / "segments.yaml").write_text(_TWO.format(where="visits > 1"))
+    keeper = SegmentKeeper(lake.job, tmp_path / "games.yaml", SegmentTelemetry(registry))
+    lake.take([Event(at=BEGINNING, gamer="ann")])
+
+    assert len(keeper()) == 1
+
+    assert registry.get_sample_value("gamelake_segments_moves_total") == 1
+    assert registry.get_sample_value("gamelake_segments_seconds_behind") != 0
