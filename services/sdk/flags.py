@@ -173,7 +173,7 @@ class Flags:
 
 
 def _variants(body: bytes) -> Mapping[str, str | None] | None:
-    """Return the variant of each experiment; None if the gateway did not send this, but for example a login page."""
+    """Return the variant of each experiment, or None for another answer, such as a login page."""
     try:
         flags = json.loads(body)["flags"]
         return {str(each["key"]): str(each["value"]) if each["reason"] == "SPLIT" else None for each in flags}

@@ -156,7 +156,7 @@ DATASETS: Mapping[str, Wanted] = {
     FUNNEL: Wanted(
         more=(
             Figure("reached", "Reached", "sum(reached)"),
-            Figure("share", "Of all entries", "CAST(sum(reached) AS double) / nullif(sum(entered), 0)", SHARE),
+            Figure("share", "Share of entries", "CAST(sum(reached) AS double) / nullif(sum(entered), 0)", SHARE),
             Figure(
                 "drop_off", "Drop-off", "1e0 - CAST(sum(reached) AS double) / nullif(sum(reached_before), 0)", SHARE
             ),
