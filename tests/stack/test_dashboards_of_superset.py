@@ -22,6 +22,7 @@ from tools.stack import url
 pytestmark = pytest.mark.skipif(os.environ.get("BI") != "1", reason="make test-bi runs these")
 
 SCRIPT = ROOT / "tests/support/superset_in_a_browser.py"
+PICTURES = ROOT / "build/bi/pictures"
 PLAYERS_TODAY = (
     "SELECT CAST(coalesce(sum(active_players), 0) AS bigint) FROM gold.kpi_daily "
     "WHERE begins <= current_timestamp AND ends > current_timestamp"
@@ -49,7 +50,9 @@ def opened(user: User, *slugs: str) -> dict[str, Any]:
     """What a person sees on dashboards."""
     python, chromium = python_and_chromium()
     password = read_credentials(SECRETS / f"trino-{user.name}", user.name).password
-    command = (python, str(SCRIPT), chromium, url("SUPERSET_PORT"), user.name, *slugs)
+    pictures = PICTURES / user.name
+    pictures.mkdir(parents=True, exist_ok=True)
+    command = (python, str(SCRIPT), chromium, url("SUPERSET_PORT"), user.name, str(pictures), *slugs)
     done = subprocess.run(command, input=password, capture_output=True, text=True, check=False, timeout=SECONDS_TO_OPEN)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -104,7 +107,7 @@ def test_a_browser_asks_no_other_host() -> None:
 
 def test_a_wrong_password_is_refused() -> None:
     python, chromium = python_and_chromium()
-    command = (python, str(SCRIPT), chromium, url("SUPERSET_PORT"), ANALYST.name)
+    command = (python, str(SCRIPT), chromium, url("SUPERSET_PORT"), ANALYST.name, str(PICTURES))
     done = subprocess.run(command, input="wrong", capture_output=True, text=True, check=False, timeout=SECONDS_TO_OPEN)
 
     assert done.returncode == 0, done.stderr

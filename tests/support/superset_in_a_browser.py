@@ -1,11 +1,12 @@
 """Opens dashboards of Superset in Chromium as a person does, and prints what they show as JSON.
 
-Run by the Python of build/browser (make browser): `superset_in_a_browser.py CHROMIUM URL USER SLUG...`, with the
-password on the standard input.
+Run by the Python of build/browser (make browser): `superset_in_a_browser.py CHROMIUM URL USER PICTURES SLUG...`, with
+the password on the standard input. PICTURES is the folder for a picture of each tab.
 """
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
@@ -24,15 +25,17 @@ def log_in(page: Page, url: str, user: str, password: str) -> bool:
     return "/login" not in page.url
 
 
-def shown_by(page: Page, url: str, slug: str) -> dict[str, Any]:
+def shown_by(page: Page, url: str, slug: str, pictures: Path) -> dict[str, Any]:
     """Open a dashboard, wait for its charts, and return what they show."""
     page.goto(f"{url}/superset/dashboard/{slug}/")
     page.wait_for_selector("[data-test=dashboard-header-container], [data-test=editable-title]")
     page.wait_for_selector("[data-test=chart-container], .chart-container")
     charts = _charts(page)
-    for tab in page.query_selector_all("[data-test=dashboard-component-tabs] [role=tab]")[1:]:
+    page.screenshot(path=pictures / f"{slug}.png")
+    for number, tab in enumerate(page.query_selector_all("[data-test=dashboard-component-tabs] [role=tab]")[1:], 2):
         tab.click()
         charts |= _charts(page)
+        page.screenshot(path=pictures / f"{slug}-{number}.png")
     return {"title": page.title(), "charts": charts}
 
 
@@ -46,7 +49,7 @@ def _charts(page: Page) -> dict[str, str]:
 
 
 def main() -> None:
-    chromium, url, user, *slugs = sys.argv[1:]
+    chromium, url, user, folder, *slugs = sys.argv[1:]
     password = sys.stdin.read().strip()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -60,7 +63,7 @@ def main() -> None:
             "requestfailed", lambda request: None if request.failure == "csp" else failed.add(request.url.split("/")[2])
         )
         if log_in(page, url, user, password):
-            pages = {slug: shown_by(page, url, slug) for slug in slugs}
+            pages = {slug: shown_by(page, url, slug, Path(folder)) for slug in slugs}
             result: dict[str, Any] = {"pages": pages, "hosts": sorted(hosts | failed)}
         else:
             result = {"refused": True}
