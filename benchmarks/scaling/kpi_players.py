@@ -1,4 +1,4 @@
-"""Measure a refresh of KPIs as a game's players grow: `python -m benchmarks.scaling.kpi_players`.
+"""Measure a refresh of KPIs and of segments as a game's players grow: `python -m benchmarks.scaling.kpi_players`.
 
 Gold's tables are written as the gold job leaves them: each day has a tenth of the game's players, in files sorted by
 key. Then new players play on the newest day, and all files of that day are replaced, as by a merge.
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from benchmarks.harness import Benchmark, Run, main, option
 from benchmarks.results import Measurement, Values
+from gamelake.contract.games import load_games
 from gamelake.delta.columns import MICROSECONDS_UTC
 from gamelake.delta.data_files import DataFile
 from gamelake.delta.declared_table import DeclaredTable
@@ -30,6 +31,9 @@ from gamelake.serving.kpis.sets import GameSets, window
 from gamelake.serving.kpis.sources import HOURS, PLAYER_DAYS, SESSIONS
 from gamelake.serving.kpis.table_files import TableFilesOf
 from gamelake.serving.kpis.tables import DIMENSIONS, MONEY, MONTH
+from gamelake.serving.players.contract import SEGMENTS_FILE, usable_segments
+from gamelake.serving.players.refresh import SegmentRefresh
+from tools.embedded.service import REPOSITORY
 
 _GAME = "Archery Duel"
 _FIRST = date(2026, 1, 1)
@@ -152,14 +156,10 @@ def change(location: Location, players: int, days: int, new: int) -> None:
 def refreshes(location: Location, players: int, settings: KpiPlayerSettings) -> Values:
     """Compute all, then refresh after changes; in a process of its own, for its memory."""
     refresh = KpiRefresh(Store(location))
-    context = get_context("spawn")
     found = {"CPU s of all": _seconds(refresh)}
     taken = []
     for run in range(settings.runs):
-        new = settings.changed * (run + 1)
-        process = context.Process(target=change, args=(location, players, settings.days, new))
-        process.start()
-        process.join()
+        _change(location, players, settings, settings.changed * (run + 1))
         taken.append(_seconds(refresh))
     found["of a refresh"] = float(np.median(taken))
     last = _FIRST + timedelta(settings.days - 1)
@@ -170,6 +170,31 @@ def refreshes(location: Location, players: int, settings: KpiPlayerSettings) -> 
         found[name] = _seconds(lambda: window(GameSets(_GAME, asked.sets), last, MONTH))
     found["MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return found
+
+
+def segments_of(location: Location, players: int, settings: KpiPlayerSettings) -> Values:
+    """Compute the segments of all players, then of changed ones, without Kafka; in a process of its own."""
+    games = load_games(REPOSITORY / "contracts/games.yaml")
+    kpis = KpiRefresh(Store(location))
+    kpis()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refresh = SegmentRefresh(Store(location), games, kpis)
+    refresh.use(usable_segments(REPOSITORY / "contracts" / SEGMENTS_FILE, games).segments, ())
+    found = {"CPU s of all": _seconds(refresh)}
+    taken = []
+    for run in range(settings.runs):
+        _change(location, players, settings, settings.changed * (settings.runs + run + 1))
+        kpis()
+        taken.append(_seconds(refresh))
+    found["of a refresh"] = float(np.median(taken))
+    found["more MiB"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return found
+
+
+def _change(location: Location, players: int, settings: KpiPlayerSettings, new: int) -> None:
+    process = get_context("spawn").Process(target=change, args=(location, players, settings.days, new))
+    process.start()
+    process.join()
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -184,14 +209,15 @@ def measure(run: Run[KpiPlayerSettings]) -> Iterator[Measurement]:
     for players in run.settings.players:
         place = Location(uri=(run.folder / str(players)).as_uri())
         make(place, players, run.settings.days)
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            values = pool.submit(refreshes, place, players, run.settings).result()
-        yield Measurement(part="KPIs of a game", subject=f"{players:,} players", values=values)
+        for part, work in (("KPIs of a game", refreshes), ("segments of a game", segments_of)):
+            with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                values = pool.submit(work, place, players, run.settings).result()
+            yield Measurement(part=part, subject=f"{players:,} players", values=values)
 
 
 BENCHMARK = Benchmark(
     name="scaling-kpi-players",
-    measures="Measure a refresh of KPIs as a game's players grow.",
+    measures="Measure a refresh of KPIs and of segments as a game's players grow.",
     settings=KpiPlayerSettings(),
     quick=KpiPlayerSettings(players=(10_000,), days=3, changed=100, runs=1),
     measure=measure,
