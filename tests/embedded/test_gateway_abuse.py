@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 
 import pytest
@@ -109,13 +110,12 @@ def test_an_event_too_large_for_kafka_is_rejected_alone(gateway: Gateway) -> Non
 def test_a_chunked_body_over_the_limit_is_refused_and_its_sender_gets_the_response(gateway: Gateway) -> None:
     timestamp = str(int(time.time()))
     headers = {"content-type": "application/json", KEY_HEADER: KEY, TIMESTAMP_HEADER: timestamp}
-    connection = http.client.HTTPConnection(HOST, gateway.port, timeout=20)
-    connection.request("POST", "/v1/events", iter([bytes(MIB)] * 4), headers, encode_chunked=True)
+    with closing(http.client.HTTPConnection(HOST, gateway.port, timeout=20)) as connection:
+        connection.request("POST", "/v1/events", iter([bytes(MIB)] * 4), headers, encode_chunked=True)
 
-    response = connection.getresponse()
+        response = connection.getresponse()
 
-    assert (response.status, json.loads(response.read())) == (413, {"error": f"a body may have at most {MIB} bytes"})
-    connection.close()
+        assert (response.status, json.loads(response.read())) == (413, {"error": f"a body may have at most {MIB} bytes"})
 
 
 @pytest.mark.parametrize(
