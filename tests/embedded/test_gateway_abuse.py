@@ -115,7 +115,10 @@ def test_a_chunked_body_over_the_limit_is_refused_and_its_sender_gets_the_respon
 
         response = connection.getresponse()
 
-        assert (response.status, json.loads(response.read())) == (413, {"error": f"a body may have at most {MIB} bytes"})
+        assert (response.status, json.loads(response.read())) == (
+            413,
+            {"error": f"a body may have at most {MIB} bytes"},
+        )
 
 
 @pytest.mark.parametrize(
