@@ -11,15 +11,15 @@ WITH numbers AS (
     SELECT 30 AS day
 )
 SELECT
-    players.game_name,
+    cohort.game_name,
     numbers.day,
     count(*) AS players,
-    count(*) FILTER (WHERE date_diff('day', players.first_day, players.last_day) >= numbers.day) AS returned_players,
+    count(*) FILTER (WHERE date_diff('day', cohort.first_day, cohort.last_day) >= numbers.day) AS returned_players,
     round(
-        1e0 * count(*) FILTER (WHERE date_diff('day', players.first_day, players.last_day) >= numbers.day) / count(*), 4
+        1e0 * count(*) FILTER (WHERE date_diff('day', cohort.first_day, cohort.last_day) >= numbers.day) / count(*), 4
     ) AS rolling_retention
-FROM gold.players AS players
-INNER JOIN numbers ON date_diff('day', players.first_day, current_date) > numbers.day
-WHERE players.first_day >= current_date - INTERVAL '90' DAY
-GROUP BY players.game_name, numbers.day
-ORDER BY players.game_name, numbers.day
+FROM gold.players AS cohort
+INNER JOIN numbers ON date_diff('day', cohort.first_day, current_date) > numbers.day
+WHERE cohort.first_day >= current_date - INTERVAL '90' DAY
+GROUP BY cohort.game_name, numbers.day
+ORDER BY cohort.game_name, numbers.day

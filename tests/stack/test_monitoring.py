@@ -28,7 +28,7 @@ SCRAPED = ROOT / "monitoring/prometheus/prometheus.yml"
 # Grafana takes four scrape intervals for it, or more on a wide view.
 RATE_INTERVAL = "1m"
 SHOWN_RANGE = "1h"
-GAMES = ("Archery", "Bingo", "Chess")
+GAMES = ("Archery Duel", "Bingo Harbor", "Castle Clash Saga")
 # Exists only where a user asked for it.
 ON_DEMAND = {"quality"}
 EVENTS_PER_STEP = 20
@@ -124,7 +124,8 @@ def players(sender: Sender, uploads: Minio) -> Iterator[None]:
             )  # fmt: skip
             sender.send_values([event_id], [framed(newest_id, loaded)])
             without_player = an_event(schema, str(uuid.uuid4()), "Archery Duel", gamer_id="")
-            sender.send_bad([b"no event", framed(schema_id, without_player)])
+            of_no_game = an_event(schema, str(uuid.uuid4()), "Chess")
+            sender.send_bad([b"no event", framed(schema_id, without_player), framed(schema_id, of_no_game)])
             # An event that is sent twice, and one that the gateway rejects.
             twice = an_http_event()
             archery.post([twice, an_http_event(event_time="yesterday")])

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+import sqlglot
+from sqlglot import exp
 
 from gamelake.model.errors import QuestionError
 from gamelake.serving.sql.questions import QuestionReader, load_question, load_questions
@@ -35,6 +37,17 @@ def test_a_question_says_who_may_ask_and_what_a_row_is(name: str) -> None:
     assert question.reader.value in question.sql.splitlines()[3]
     assert "SELECT *" not in question.sql
     assert ";" not in re.sub("--.*", "", question.sql)
+
+
+@pytest.mark.parametrize("name", load_questions(SQL / "questions"))
+def test_no_column_of_an_answer_has_the_name_of_a_table_that_the_order_names(name: str) -> None:
+    """In ORDER BY, Trino takes `players.game_name` as a field of the column `players`."""
+    statement = sqlglot.parse_one(load_questions(SQL / "questions")[name].sql, dialect="trino")
+
+    for query in statement.find_all(exp.Select):
+        order = query.args.get("order")
+        tables = {column.table for column in order.find_all(exp.Column)} if order else set()
+        assert not tables & set(query.named_selects)
 
 
 def test_each_reader_has_a_question() -> None:
