@@ -235,6 +235,18 @@ class SupersetDashboard:
     first_value: bool = False
 
 
+def _day_7(dimension: str) -> Chart:
+    return Chart(
+        f"Day 7 by {dimension}",
+        "table",
+        COHORTS_BY,
+        ("cohort_players", "returned", "ltv"),
+        by=("value",),
+        where=f"dimension = '{dimension}' AND day = 7",
+        width=6,
+    )
+
+
 GAME = ("game_name",)
 PORTFOLIO = SupersetDashboard(
     "portfolio",
@@ -313,24 +325,8 @@ ONE_GAME = SupersetDashboard(
         ),
         "Cohorts and acquisition": (
             (
-                Chart(
-                    "Day 7 by country",
-                    "table",
-                    COHORTS_BY,
-                    ("cohort_players", "returned", "ltv"),
-                    by=("value",),
-                    where="dimension = 'country' AND day = 7",
-                    width=6,
-                ),
-                Chart(
-                    "Day 7 by source",
-                    "table",
-                    COHORTS_BY,
-                    ("cohort_players", "returned", "ltv"),
-                    by=("value",),
-                    where="dimension = 'source' AND day = 7",
-                    width=6,
-                ),
+                _day_7("country"),
+                _day_7("source"),
             ),
             (
                 Chart("Installs and cost", "table", ACQUISITION, ("installs", "cost", "cpi"), by=("source",), width=6),

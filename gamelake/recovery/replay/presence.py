@@ -142,7 +142,7 @@ class Presence:
 
 
 def _unread(known: _Day, asked: set[int]) -> pc.Expression | None:
-    """Return the filter of the unread rows of some partitions, and mark them as read; None if there are none."""
+    """Mark partitions as read, and return the filter of their unread rows, or None if all were read before."""
     partition, is_first = pc.field(PARTITION), not known.partitions
     read, unread = sorted(known.partitions), sorted(asked - known.partitions)
     if any(each < 0 for each in unread):

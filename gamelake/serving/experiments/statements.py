@@ -62,21 +62,12 @@ def _summed(over: str) -> str:
     return ", ".join(f"sum({name}) {over} AS {name}" for name in _SUMS)
 
 
-def statistics_sql(experiment: ExperimentSpec, metric: str, outcome: Outcome, last: date) -> str:
-    """Return the statement for the statistics of one metric, over the relations `exposures`, `all_days` and `titles`.
-
-    Args:
-        experiment: the experiment.
-        metric: the metric.
-        outcome: the metric's column in both relations.
-        last: the last day to compute.
-    """
-    column, variants = quoted(outcome.column), ", ".join(f"('{each.name}')" for each in experiment.variants)
+def _values_of_players(experiment: ExperimentSpec, outcome: Outcome, last: date) -> str:
+    """Return the relations `seen`, `players` and `valued`: each player's value before and after each change of it."""
+    column = quoted(outcome.column)
     value = "CAST({0} > 0 AS DOUBLE)" if outcome.is_share else "CAST({0} AS DOUBLE)"
     start, end = f"DATE '{experiment.start}'", f"DATE '{last}'"
-    return f"""
-        WITH variants(variant) AS (VALUES {variants}),
-        player_days AS (SELECT * FROM all_days SEMI JOIN titles USING (game_name)),
+    return f"""player_days AS (SELECT * FROM all_days SEMI JOIN titles USING (game_name)),
         seen AS (
           SELECT gamer_id, min(event_date) AS first_day, arg_min(exposures.variant, exposed_at) AS variant,
             arg_min({column}, exposed_at) AS after, count(DISTINCT exposures.variant) AS met
@@ -105,7 +96,23 @@ def statistics_sql(experiment: ExperimentSpec, metric: str, outcome: Outcome, la
         valued AS (
           SELECT variant, event_date, before, {value.format("reached")} AS now,
             {value.format("(reached - added)")} AS earlier
-          FROM cumulated),
+          FROM cumulated)"""  # noqa: S608 # see above
+
+
+def statistics_sql(experiment: ExperimentSpec, metric: str, outcome: Outcome, last: date) -> str:
+    """Return the statement for the statistics of one metric, over the relations `exposures`, `all_days` and `titles`.
+
+    Args:
+        experiment: the experiment.
+        metric: the metric.
+        outcome: the metric's column in both relations.
+        last: the last day to compute.
+    """
+    variants = ", ".join(f"('{each.name}')" for each in experiment.variants)
+    start, end = f"DATE '{experiment.start}'", f"DATE '{last}'"
+    return f"""
+        WITH variants(variant) AS (VALUES {variants}),
+        {_values_of_players(experiment, outcome, last)},
         changes AS (
           SELECT event_date, variant, 0 AS players, sum(now - earlier) AS total,
             sum(now * now - earlier * earlier) AS total_squares, sum(before * (now - earlier)) AS crossed,

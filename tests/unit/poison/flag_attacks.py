@@ -92,7 +92,7 @@ FLAG_ATTACKS: st.SearchStrategy[Sequence[FlagAttack]] = st.lists(
         request=hostile_requests(_CONTENTS, st.one_of(_ONE_HEADER, _KNOWN_TAGS, HEADERS)),
         method=st.sampled_from(["POST"] * 54 + ["GET", "HEAD", "PUT", "OPTIONS", "post", ""]),
         flag=st.one_of(st.none(), _FLAGS),
-        key=st.sampled_from([*[OTHER_GAME] * 5, GAME, SUPPORT_KEY, SLOW_KEY, "nobody"]),
+        key=st.sampled_from([*[OTHER_GAME] * 5, GAME, SUPPORT_KEY, SLOW_KEY, "unknown-key"]),
     ),
     max_size=8,
 )
